@@ -82,7 +82,7 @@ def generations_of(
     if shown == newest == 1:
         return FIRST
     rows = Generation.objects.filter(instance_id=instance.key).order_by("-number")
-    rows = rows.defer("output") if with_errors else rows.only("number", "status", "finished_at")
+    rows = rows.defer("params", "output") if with_errors else rows.only("number", "status", "finished_at")
     trail = Audit.objects.filter(
         instance_key=instance.key, outcome="done", verb__in=[Action.RESTART, Action.TERMINATE]
     )

@@ -132,15 +132,26 @@ def _split(row: Instance, steps: Sequence[Step], keeps: Sequence[Step], first: S
 
 
 def _failed(row: Instance, top: Sequence[Step]) -> Step | None:
-    """Return the step whose failure ended the instance: the last with its error that the handler received."""
+    """Return the step whose failure ended the instance: the first with its error that the handler received.
+
+    Branches side by side may have failed alike. Kept, the failure of one of them would end the retry at once.
+    """
     if row.status != InstanceStatus.ERRORED or not isinstance(row.error, dict):
         return None
     failures = [step for step in top if step.status == StepStatus.ERRORED and step.delivery is not None]
+    alike = _with_error(row, failures)
     if row.error.get("step") is not None:  # of steps with a body, also of inner ones
-        failures = [step for step in failures if step.name == row.error["step"]] or failures
-    else:
-        failures = [step for step in failures if _kind_of_error(step.error) == _kind_of_error(row.error)]
-    return max(failures, key=lambda step: step.delivery or 0, default=None)
+        named = [step for step in failures if step.name == row.error["step"]] or failures
+        alike = [step for step in named if step in alike] or named
+    return min(alike, key=lambda step: step.delivery or 0, default=None)
+
+
+def _with_error(row: Instance, failures: Sequence[Step]) -> list[Step]:
+    rows = Step.objects.filter(instance_id=row.key, generation=row.generation)
+    errors = rows.filter(seq__in=[step.seq for step in failures]).values_list("seq", "error")
+    wanted = _kind_of_error(row.error)
+    found = {seq for seq, error in errors if _kind_of_error(error) == wanted}
+    return [step for step in failures if step.seq in found]
 
 
 def _kind_of_error(error: Any) -> tuple[Any, Any]:

@@ -147,7 +147,7 @@ def _preview(
     problems: Sequence[Problem] = (),
 ) -> HttpResponse:
     given = request.POST if request.method == "POST" else request.GET
-    target = Target.of(given.get("step", ""))
+    target, typed = Target.of(given.get("step", "")), TypedParams.of(request, instance)
     try:
         plan = target.preview(instance)
     except (StepNotFailedError, StepNotFoundError) as error:
@@ -167,7 +167,8 @@ def _preview(
         is_cut=len(top) > CHOICES,
         may_retry=target.is_retry or _is_failed(instance),
         keys=_keys(request),
-        params=None if target.kind else TypedParams.of(request, instance).shown(instance),
+        params=None if target.kind else typed.shown(instance),
+        is_changed=typed.is_changed,
         problems=problems,
         impossible=plan.refused or (plan.keys_spent if target.is_retry else ""),
         listed=LISTED,

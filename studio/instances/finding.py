@@ -12,7 +12,7 @@ from engine.status.search import workflow_names
 from engine.status.searching import counting, searching
 from engine.status.searching.candidates import workflows_of
 from engine.status.searching.found import Searched
-from engine.values.query.order import NEWEST_FIRST
+from engine.values.query.order import NEWEST_FIRST, Place
 from engine.values.query.parsing import parse
 from studio.access.permissions import sees_all, visible
 from studio.frame.patience import TooSlowError, patience
@@ -107,7 +107,9 @@ def _in_words(searched: Searched, asked: ListAddress, *, has_more: bool) -> str:
         return "" if has_more or asked.query.is_empty else "Searched all instances"
     done = "Searched" if asked.sort.is_by_start else "Sorted"
     of = f" of {_about(searched.of)}" if searched.of is not None else ""
-    if asked.before:
+    if Place.of(asked.before or asked.after):  # another page of the same window
+        return f"{done} {searched.rows:,}{of}"
+    if asked.before or asked.after:
         return f"{done} {searched.rows:,} more{of}"
     end = "oldest" if asked.sort.is_by_start and not asked.sort.is_descending else "newest"
     return f"{done} the {end} {searched.rows:,}{of}"

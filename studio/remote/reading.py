@@ -8,6 +8,7 @@ from engine.command.health import limits_of
 from engine.command.list import place_of
 from engine.command.subcommand import Options
 from engine.status.json_text import Document
+from engine.values.query.order import Place
 from studio.client import Client
 from studio.remote.refusals import instance_named, require_workflow
 
@@ -35,7 +36,8 @@ def _instances(client: Client, options: Options) -> Document:
         rows += page["instances"]
         cursor = page["next_cursor"]
         searched = page.get("searched")  # a Studio of an earlier version has none
-        if cursor is None or len(rows) >= options["limit"] or (searched and searched["rows"] is not None):
+        is_cut_short = searched and searched["rows"] is not None and Place.of(cursor or "") is None
+        if cursor is None or len(rows) >= options["limit"] or is_cut_short:
             break
     if not rows and options["workflow"] is not None:
         require_workflow(client, options["workflow"])

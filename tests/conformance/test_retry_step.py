@@ -173,6 +173,27 @@ def test_a_failure_that_the_handler_caught_stays_as_it_was() -> None:
     assert (len(tries), len(provider.keys)) == (1, 2)
 
 
+@pytest.mark.parametrize("returns_errors", [False, True])
+def test_branches_that_failed_alike_all_run_again(returns_errors: bool) -> None:
+    """A recorded failure of one of them would end the retry at once"""
+    provider = Provider()
+
+    @workflow
+    async def story(step: WorkflowStep) -> list[Any]:
+        charges = [step.do("charge", provider.charge, max_attempts=1) for _ in range(2)]
+        found = await asyncio.gather(*charges, return_exceptions=returns_errors)
+        for one in found:
+            if isinstance(one, Exception):
+                raise one
+        return found
+
+    instance = ended(story.start())
+    provider.is_down = False
+    instance.retry_step()
+    assert ended(instance).output == ["charged", "charged"]
+    assert (len(provider.keys), len({*provider.keys})) == (4, 2)
+
+
 def test_a_step_that_has_been_rolled_back_cannot_keep_its_key() -> None:
     """Guarantee 14: unless its rollback ran"""
     provider = Provider()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import psycopg
 import pytest
@@ -20,7 +21,7 @@ from engine.steer.indexing.removal import Removed
 from engine.steer.indexing.writers import Waiting
 from tests.integration.cuts import cut_everywhere
 from tests.integration.orders import PLANT, declare, found, redeclare, worker_of
-from tests.integration.sessions import in_background, together
+from tests.integration.sessions import in_background, together, until_blocked
 from tests.integration.test_periodic import keeping_time
 from tests.shifts import running_shift, wait_until
 from tests.stories import run_to_end
@@ -126,6 +127,30 @@ def test_a_fill_waits_for_rows_that_are_locked_and_holds_nothing_meanwhile() -> 
         assert found(done) == {}
     assert answer() == [filling.Progress("order", 2)]
     assert found(done) == {"params.customer": ("a", None), "output": ("1", Decimal(1))}
+
+
+@pytest.mark.parametrize(
+    ("params", "after"),
+    [({"customer": "b"}, {"params.customer": ("b", None)}), ({}, {})],
+)
+def test_a_restart_that_changes_the_params_waits_for_a_fill_that_reads_them(
+    monkeypatch: pytest.MonkeyPatch, params: dict[str, str], after: dict[str, tuple[str, None]]
+) -> None:
+    instance = declare().start({"customer": "a"})
+    redeclare("customer")
+    answers = []
+    fill = filling._do
+
+    def slow(*given: Any, **values: Any) -> None:
+        fill(*given, **values)
+        if not answers:
+            answers.append(in_background(lambda: instance.restart(params=params).generation))
+            until_blocked()
+
+    monkeypatch.setattr(filling, "_do", slow)
+    list(updating.update())
+    assert [answer() for answer in answers] == [2]
+    assert found(instance) == after
 
 
 def test_two_fills_at_once_beside_starts_and_ends_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:

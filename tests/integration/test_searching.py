@@ -48,6 +48,8 @@ def ids(text: str, **options: Any) -> list[str]:
         back.insert(0, page.keys)
     if "window" not in options:
         assert [one for one in back if one] == [one for one in pages if one]
+    elif "sort" not in options:  # other pages of the same instances
+        assert [*itertools.chain(*back)] == [*itertools.chain(*pages)]
     names = dict(Instance.objects.values_list("key", "id"))
     return [names[key] for key in itertools.chain(*pages)]
 
@@ -179,6 +181,13 @@ def test_the_orders_hold_all_pages_together(made: list[Instance], text: str) -> 
                 assert got == [row.id for row in wanted], (sort, sign)
 
 
+def test_the_pages_of_a_window_lead_to_the_next_window(made: list[Instance]) -> None:
+    for sort in ("-duration", "duration", "-finished", "finished"):
+        wanted = sorted(row.id for row in made if "finished" not in sort or row.finished_at)
+        for limit in (2, 3, 5):
+            assert sorted(ids("", sort=Sort.of(sort), limit=limit, window=5)) == wanted, (sort, limit)
+
+
 def test_no_row_is_lost_or_repeated_while_others_arrive(made: list[Instance]) -> None:
     orders = made[0].workflow and found_workflow()
     for sort in ("-started", "-finished"):
@@ -197,10 +206,10 @@ def test_no_row_is_lost_or_repeated_while_others_arrive(made: list[Instance]) ->
         assert before - {*seen} == set()
 
 
-def found_workflow() -> Any:
+def found_workflow(name: str = "orders") -> Any:
     from engine import workflows
 
-    return workflows["orders"]
+    return workflows[name]
 
 
 def test_it_says_what_was_searched(made: list[Instance]) -> None:
@@ -231,6 +240,15 @@ def test_only_the_workflows_that_may_be_seen_are_searched(made: list[Instance]) 
             assert count_newer(parse(text), 0, workflows=allowed) == len(page.keys)
 
 
+def test_an_id_of_a_workflow_that_is_not_searched_hides_no_error(made: list[Instance]) -> None:
+    wanted = ids("workflow:orders provider")
+    assert wanted
+    found_workflow("refund").start({}, id="provider-1")
+    assert ids("workflow:orders provider") == wanted
+    assert len(search(parse("provider"), workflows=["orders"]).keys) == len(wanted)
+    assert ids("provider") == ["provider-1"]
+
+
 def test_what_an_index_finds_is_counted_by_shown_status(made: list[Instance]) -> None:
     wanted: dict[str, int] = {}
     for row in made:
@@ -251,6 +269,24 @@ def test_what_an_index_finds_is_counted_by_shown_status(made: list[Instance]) ->
 def test_a_wrong_cursor_raises_nothing(db: None, cursor: str, sort: str) -> None:
     for where in ("before", "after"):
         assert search(parse(""), workflows=None, sort=Sort.of(sort), **{where: cursor}).keys == []
+
+
+@pytest.mark.parametrize("sort", ["-started", "started", "-duration"])
+def test_a_wrong_cursor_is_that_of_the_first_page(made: list[Instance], sort: str) -> None:
+    first = search(parse("id:orders"), workflows=None, sort=Sort.of(sort), limit=2)
+    wrong = search(parse("id:orders"), workflows=None, sort=Sort.of(sort), limit=2, after="x")
+    assert (wrong.keys, bool(wrong.older), wrong.newer) == (first.keys, True, "")
+
+
+@pytest.mark.parametrize(("sort", "forward"), [("-started", 1), ("started", -1)])
+def test_an_empty_page_on_the_way_back_leads_in_both_directions(
+    made: list[Instance], sort: str, forward: int
+) -> None:
+    query = parse("step:never")
+    there = search(query, workflows=None, sort=Sort.of(sort), window=3)
+    back = search(query, workflows=None, sort=Sort.of(sort), window=1, after=there.searched.go_on)
+    assert (back.keys, bool(back.newer)) == ([], True)
+    assert int(back.older) == int(there.searched.go_on) + forward
 
 
 @pytest.mark.parametrize("text", ["-", "name", "--started", "started-", "STARTED", "key", ""])

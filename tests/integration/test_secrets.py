@@ -646,6 +646,16 @@ class TestWhichKeysAreNeeded:
         assert code == 1
         assert rows[first] == (3, "missing")
 
+    def test_counts_those_in_the_params_of_an_earlier_generation(self, settings: Any) -> None:
+        @workflow
+        async def keeps(step: WorkflowStep, login: Login) -> None: ...
+
+        instance = run_to_end(keeps.start(Login(user="a", password=X)))
+        [first] = self.told()[1]
+        settings.SECRET_KEY_FALLBACKS = [lose_the_key(settings)]
+        run_to_end(instance.restart(params=Login(user="a", password=X)))
+        assert self.told()[1][first] == (1, "decrypts")
+
     def test_prints_a_table_without_any_key(self, settings: Any) -> None:
         out = io.StringIO()
         call_command("secretkeys", stdout=out)

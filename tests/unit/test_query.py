@@ -50,6 +50,8 @@ def one(text: str) -> terms.Condition:
         ("https://shop.example/", terms.Free("https://shop.example/")),
         ("started:<2h", Moments("started", Bound(HOURS, False), None)),
         ("started:>=2h", Moments("started", None, Bound(HOURS, True))),
+        ("started:<7200s", Moments("started", Bound(HOURS, False), None)),
+        ('started:<"7200 s"', Moments("started", Bound(HOURS, False), None)),
         ("finished:2026-11-01", Moments("finished", Bound(DAY, True), Bound(DAY + timedelta(1), False))),
         ("started:>2026-11-01", Moments("started", Bound(DAY + timedelta(1), True), None)),
         ("started:>=2026-11-01", Moments("started", Bound(DAY, True), None)),

@@ -16,6 +16,7 @@ COUNT = """
 WITH stored (value) AS (
     SELECT params::text FROM engine_instance
     UNION ALL SELECT output::text FROM engine_instance
+    UNION ALL SELECT params::text FROM engine_generation
     UNION ALL SELECT output::text FROM engine_generation
     UNION ALL SELECT output::text FROM engine_step
     UNION ALL SELECT payload::text FROM engine_event

@@ -74,7 +74,7 @@ def _actions(key: int, places: Sequence[Place]) -> Documents:
 
 def _generations(key: int, places: Sequence[Place]) -> Documents:
     numbers = [place.generation for place in places]
-    rows = Generation.objects.filter(instance_id=key, number__in=numbers).defer("output")
+    rows = Generation.objects.filter(instance_id=key, number__in=numbers).defer("params", "output")
     by_number = {row.number: row for row in rows}
     return {place: documents.generation(by_number[place.generation]) for place in places}
 

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 
 from engine.models import Instance
 from engine.status.gathering import database_now
-from engine.status.search import id_begins, workflow_names
+from engine.status.search import by_id, id_begins, workflow_names
 from engine.status.searching.bounds import span_of
 from engine.status.searching.candidates import candidates, workflows_of
 from engine.status.searching.conditions import row_condition
@@ -62,10 +62,12 @@ class Scope:
 
 def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
     """Prepare a search among the workflows that a user may see, or all."""
-    names = list[str]()
+    names, known = list[str](), list[str]()
     if query.terms or workflows is not None:
-        names = workflows_of(query.terms, workflow_names() if workflows is None else sorted(workflows))
-    terms = [_by_id_or_error(term) for term in query.terms]
+        known = workflow_names() if workflows is None else sorted(workflows)
+        names = workflows_of(query.terms, known)
+    is_everywhere = workflows is None and len(names) == len(known)
+    terms = [_by_id_or_error(term, None if is_everywhere else names) for term in query.terms]
     return Scope(
         terms=terms,
         names=names,
@@ -94,7 +96,8 @@ def search(
     scope = scope_of(query, workflows)
     if not sort.is_by_start:
         return _sorted_page(scope, sort, limit, before, after, window)
-    place, is_back = key_of(after or before), bool(after)
+    place = key_of(after or before)
+    is_back = bool(after) and place is not None
     span = scope.span
     is_down = sort.is_descending is not is_back
     if place is not None:
@@ -105,39 +108,43 @@ def search(
     else:
         portions = Portions(scope.rows_in, span, is_down=is_down, most=window, time=Seconds())
         keys = portions.find(limit + 1)
-    return _page(scope, keys, portions, limit, has_place=place is not None, is_back=is_back)
+    behind = "" if place is None else str(place - 1 if is_down else place + 1)
+    return _page(scope, keys, portions, limit, behind, is_back=is_back)
 
 
 def _page(
-    scope: Scope, keys: list[int], portions: Portions | None, limit: int, *, has_place: bool, is_back: bool
+    scope: Scope, keys: list[int], portions: Portions | None, limit: int, behind: str, *, is_back: bool
 ) -> Found:
+    """Return a page in the direction in which the keys were found. `behind` leads back to where the search has come
+    from, and is empty at the beginning.
+    """
     has_more, keys = len(keys) > limit, keys[:limit]
     go_on = "" if portions is None or has_more or portions.is_over else str(portions.reached)
+    rows = portions.looked_at if go_on and portions else None
+    last, first = (str(keys[-1]), str(keys[0])) if keys else ("", behind)
     if is_back:
-        keys = keys[::-1]
-    first, last = (str(keys[0]), str(keys[-1])) if keys else ("", "")
+        return Found(
+            keys[::-1], older=first, newer=last if has_more else go_on, searched=_searched(scope, rows, "")
+        )
     return Found(
         keys,
-        older=last if is_back or has_more else "",
-        newer=first if (has_more if is_back else has_place) else "",
-        searched=_searched(
-            scope, portions.looked_at if go_on and portions else None, "" if is_back else go_on
-        ),
+        older=last if has_more else "",
+        newer=first if behind else "",
+        searched=_searched(scope, rows, go_on),
     )
 
 
 def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, window: int) -> Found:
     """Find a page in another order than that of the starts, among all candidates or in one window of keys."""
-    is_back, place = bool(after), Place.of(after or before)
-    portions = None
+    place = Place.of(after or before)
+    is_back = bool(after) and place is not None
     if place is not None:
         span, now_us = Span(place.low, place.top), place.now_us
     else:
         top, now_us = window_of(before), (database_now() - _EPOCH) // timedelta(microseconds=1)
         span = scope.span if top is None else scope.span.below(top)
         if scope.keys is None:
-            portions = Portions(scope.rows_in, span, is_down=True, most=window, time=Seconds())
-            span = portions.whole()
+            span = Portions(scope.rows_in, span, is_down=True, most=window, time=Seconds()).whole()
     value = value_of(sort.by, now_us)
     rows = scope.rows_in(span).annotate(at=value).filter(at__isnull=False)
     is_down = sort.is_descending is not is_back
@@ -151,17 +158,20 @@ def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, 
     if is_back:
         found = found[::-1]
     places = [str(Place(at, key, span.low, span.top, now_us)) for at, key in found]
-    left_out = portions is not None and not portions.is_over
     return Found(
         [key for _, key in found],
         older=places[-1] if places and (is_back or has_more) else "",
         newer=places[0] if places and (has_more if is_back else place is not None) else "",
-        searched=_searched(
-            scope,
-            portions.looked_at if portions is not None and left_out else None,
-            f"w{span.low}" if left_out and not is_back else "",
-        ),
+        searched=_sorted(scope, span, is_back=is_back),
     )
+
+
+def _sorted(scope: Scope, span: Span, *, is_back: bool) -> Searched:
+    """Say how much was sorted: on each page of a window, so that the last one leads to the next window."""
+    if scope.keys is not None or span.low <= scope.span.low:
+        return Searched()
+    rows = Instance.objects.filter(key__gte=span.low, key__lt=span.top).count()
+    return _searched(scope, rows, "" if is_back else f"w{span.low}")
 
 
 def _searched(scope: Scope, rows: int | None, go_on: str) -> Searched:
@@ -187,16 +197,18 @@ def _keys(rows: QuerySet[Instance], is_down: bool, limit: int) -> list[int]:
     return list(rows.order_by("-key" if is_down else "key").values_list("key", flat=True)[:limit])
 
 
-def _by_id_or_error(term: Term) -> Term:
-    """Read a free text as the beginning of an ID if there is one: an index finds it among all instances, whereas
-    errors have to be looked at.
+def _by_id_or_error(term: Term, names: Collection[str] | None) -> Term:
+    """Read a free text as the beginning of an ID if these workflows (None: all) have one: an index finds it among all
+    instances, whereas errors have to be looked at. IDs of workflows that a user may not see must decide nothing.
     """
-    if (
-        not isinstance(term.condition, Free)
-        or not Instance.objects.filter(id_begins(term.condition.text)).exists()
-    ):
+    if not isinstance(term.condition, Free):
         return term
-    return replace(term, condition=Ids((term.condition.text,)))
+    text = term.condition.text
+    if names is None:
+        has_id = Instance.objects.filter(id_begins(text)).exists()
+    else:
+        has_id = by_id(Instance.objects.filter(workflow__in=names), text).exists()
+    return replace(term, condition=Ids((text,))) if has_id else term
 
 
 def _is_listed(term: Term) -> bool:

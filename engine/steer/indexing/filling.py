@@ -40,10 +40,12 @@ _DECLARED = """
 SELECT key FROM engine_indexedpath WHERE key = ANY (%(paths)s) AND is_declared ORDER BY key FOR SHARE
 """
 
-# Params never change: only a deletion must wait, and this lock makes it wait. The output goes with a restart. What
-# is locked is left for the next try.
+# A restart may change the params, and removes the output: it must wait, and so must a deletion. What is locked is left
+# for the next try.
 _LOCKS = {
-    "params": "SELECT key FROM engine_instance WHERE key = ANY (%(keys)s) ORDER BY key FOR KEY SHARE SKIP LOCKED",
+    "params": """
+    SELECT key FROM engine_instance WHERE key = ANY (%(keys)s) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
+    """,
     "output": """
     SELECT key FROM engine_instance WHERE key = ANY (%(keys)s) AND status = 'complete'
     ORDER BY key FOR NO KEY UPDATE SKIP LOCKED

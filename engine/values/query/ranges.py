@@ -9,6 +9,7 @@ from engine.values.durations import parse_duration
 from engine.values.query.problems import NotATermError
 from engine.values.query.terms import Bound, Moments, Operator, Took
 
+_YEAR = re.compile(r"\d{4}-", re.ASCII)  # and not 1440m
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:\d{2})?", re.ASCII)
 _ONE_DAY = timedelta(days=1)
@@ -25,7 +26,7 @@ def moments(field: str, operator: Operator, text: str) -> Moments:
         if last[1] <= first[0]:
             raise NotATermError(f"{begin} is after {end}. Write the earlier one first.")
         return Moments(field, Bound(first[0], True), Bound(last[1], last[0] == last[1]))
-    if not text[:4].isdigit():
+    if not _YEAR.match(text):
         return _ago(field, operator, text)
     first_moment, after_it = _date(field, text)
     is_moment = first_moment == after_it

@@ -85,7 +85,9 @@ def list_children(request: ApiRequest, name: str, id: str, wanted: Query[Page]) 
 def list_generations(request: ApiRequest, name: str, id: str, wanted: Query[Page]) -> HttpResponse:
     """How its earlier generations ended, newest first."""
     rows = (
-        Generation.objects.filter(instance_id=instance_of(name, id).key).defer("output").order_by("-number")
+        Generation.objects.filter(instance_id=instance_of(name, id).key)
+        .defer("params", "output")
+        .order_by("-number")
     )
     if wanted.cursor is not None:
         rows = rows.filter(number__lt=min(int(wanted.cursor), 2**31 - 1))

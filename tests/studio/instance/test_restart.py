@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from typing import Any
 
@@ -374,6 +375,18 @@ def test_other_params_are_checked_and_taken(operator: Client) -> None:
     assert "params-g1" in past or "Bo" not in past
     payload = operator.get(f"{instance.get_absolute_url()}payload/params-g1/")
     assert b"Ada" in b"".join(payload)
+
+
+def test_params_that_will_change_are_never_folded_away(operator: Client) -> None:
+    """Nobody undoes somebody else's change with a form that was opened before it"""
+    old = {"customer": "Ada", "items": [{"sku": "a", "quantity": 1}]}
+    instance = failed(workflow="process-order", params=old)
+    assert '<details class="fold" id="new-params">' in preview_of(operator, instance)
+    instance.restart(params={"customer": "Bo", "items": [{"sku": "b", "quantity": 2}]})
+    for given, status in (({"generation": "1"}, 409), ({"generation": "2", "reason": ""}, 422)):
+        answer, page = press(operator, instance, params=json.dumps(old), **given)
+        assert (answer, instance.refresh().generation) == (status, 2)
+        assert '<details class="fold" id="new-params" open>' in page
 
 
 def test_the_same_params_change_nothing_and_a_restart_from_a_step_takes_none(operator: Client) -> None:

@@ -15,8 +15,10 @@ from django.utils import timezone
 from engine import workflows
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.models import Event, Instance, ScheduleRow
+from engine.status.searching import searching
 from engine.steer import events
 from studio.client import Client
+from studio.remote import reading
 from studio.remote.source import READERS
 from tests.studio import factories
 from tests.studio.remote.conftest import Run
@@ -134,6 +136,26 @@ def test_documents_are_alike(here: Run, elsewhere: Run) -> None:
         assert (remote.code, _document(remote.out, PASSING)) == (local.code, _document(local.out, PASSING)), (
             words
         )
+
+
+def test_a_list_in_another_order_is_as_long_where_not_all_can_be_sorted(
+    here: Run, elsewhere: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        factories.instance("complete", id=f"i-{number}")
+    monkeypatch.setattr(reading, "PAGE", 2)
+    whole = searching.search
+
+    def narrow(*given: Any, **options: Any) -> Any:
+        return whole(*given, **options, window=5)
+
+    for where in ("studio.api.operations.instances.search", "engine.command.local.lists.searching.search"):
+        monkeypatch.setattr(where, narrow)
+    for limit in ("3", "4", "5", "6"):
+        words = ["list", "--sort=-duration", "--limit", limit]
+        (*remote, more), (*local, said) = (run(*words).out.splitlines() for run in (elsewhere, here))
+        assert remote == local, limit
+        assert more.partition("--before")[0] == said.partition("--before")[0], limit
 
 
 def test_each_action_is_printed_alike(here: Run, elsewhere: Run) -> None:
