@@ -111,6 +111,7 @@ def _steps(row: Instance) -> list[Step]:
             "status",
             "delivery",
             "rollback",
+            "kept_from",
         )
     )
 
@@ -127,7 +128,10 @@ def _split(row: Instance, steps: Sequence[Step], keeps: Sequence[Step], first: S
         None
         if first is None
         else _refusal(row, first, [step for step in keeps if step.seq in undone], undone),
-        next((_spent(row, step, undone[step.seq]) for step in again if step.seq in undone), None),
+        next(
+            (_spent(row, step, why) for step in again if (why := undone.get(step.seq) or _other(row, step))),
+            None,
+        ),
     )
 
 
@@ -193,6 +197,12 @@ def _refusal(
         return None
     shown, earliest = str(_planned(undone[-1])), str(_planned(undone[0]))
     return RestartError(row.workflow, row.id, str(_planned(first)), shown, earliest, states[undone[-1].seq])
+
+
+def _other(row: Instance, step: Step) -> str:
+    """Return "other" if the step has run under other keys than those of the generation that kept it."""
+    generation = row.keys_from or row.generation
+    return "other" if step.kept_from is not None and step.kept_from < generation else ""
 
 
 def _spent(row: Instance, step: Step, rollback: str) -> KeysSpentError:

@@ -283,3 +283,24 @@ def test_keys_are_new_or_the_same(keys: Any) -> None:
     with pytest.raises(InvalidValueError, match='It must be "new" or "same"'):
         instance.restart(keys=keys)
     assert instance.refresh().generation == 1
+
+
+def test_a_key_from_before_a_restart_with_new_keys_is_not_replaced_unseen() -> None:
+    """The step would run under a key of the later generation, so a service would do its work again"""
+    provider = Provider()
+    provider.is_down = False
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        first = await step.do("charge", provider.charge)
+        await step.do("ship", lambda: None)
+        return first
+
+    instance = ended(story.start())
+    instance.restart("ship")
+    ended(instance)
+    with pytest.raises(KeysSpentError, match="it ran before a restart that made new keys"):
+        instance.restart("charge", keys="same")
+    instance.restart("ship", keys="same")
+    ended(instance)
+    assert (instance.generation, len(provider.keys)) == (3, 1)

@@ -211,7 +211,11 @@ class KeysSpentError(RepriseError):
         self.id = id
         self.step = step
         self.rollback = rollback
-        happened = {"failed": "its rollback failed", "running": "it is being rolled back"}
+        happened = {
+            "failed": "its rollback failed",
+            "running": "it is being rolled back",
+            "other": "it ran before a restart that made new keys",
+        }
         why = happened.get(rollback, "it has been rolled back")
         super().__init__(
             f'Step {step} of instance "{id}" of workflow "{workflow}" cannot run again with the same idempotency key: '
