@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 @pytest.fixture(scope="module", autouse=True)
 def _naps(live_stack: LiveStack) -> None:
-    start(live_stack, ids="viewed-{n}", count=2)
+    start(live_stack, ids="viewed-{n}", count=2, seconds=50_000)
 
 
 def save(page: Page, name: str, *, query: str) -> None:

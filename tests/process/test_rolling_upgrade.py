@@ -63,12 +63,15 @@ async def novel(step: WorkflowStep, params: Errand) -> None:
 )
 
 
-NEXT_MIGRATION = """
+# The engine's latest migration, and the one that a next version would add.
+LATEST = max(path.stem for path in (PROJECT / "engine" / "migrations").glob("[0-9]*.py"))
+NEXT = f"{int(LATEST[:4]) + 1:04}_next"
+NEXT_MIGRATION = f"""
 from django.db.migrations import Migration, RunSQL
 
 
 class Migration(Migration):
-    dependencies = [("engine", "0002_search")]
+    dependencies = [("engine", "{LATEST}")]
     operations = [
         RunSQL(
             "ALTER TABLE engine_instance ADD COLUMN of_next_version integer NOT NULL DEFAULT 7",
@@ -120,7 +123,7 @@ def next_version(tmp_path: Path) -> Release:
     for name in ("engine", "studio", "templates", "static"):
         copytree(PROJECT / name, reprise / name, symlinks=True, ignore=ignore_patterns("__pycache__"))
     copy(PROJECT / "manage.py", reprise)
-    (reprise / "engine" / "migrations" / "0003_next.py").write_text(NEXT_MIGRATION)
+    (reprise / "engine" / "migrations" / f"{NEXT}.py").write_text(NEXT_MIGRATION)
     return Release(tmp_path / "next", OLD, reprise)
 
 
@@ -241,8 +244,8 @@ def test_a_cluster_works_on_while_the_next_version_of_the_engine_adds_its_column
 
 
 REFUSAL = (
-    f"The database was migrated by a newer version of Reprise: {VERSION} does not know the migration engine.0003_next. "
-    "Install that version again, or use it to undo its migrations: `python manage.py migrate engine 0002_search`."
+    f"The database was migrated by a newer version of Reprise: {VERSION} does not know the migration engine.{NEXT}. "
+    f"Install that version again, or use it to undo its migrations: `python manage.py migrate engine {LATEST}`."
 )
 
 
