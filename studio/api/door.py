@@ -23,6 +23,7 @@ from engine.values.errors import RepriseError
 from studio.api.auth import authenticate
 from studio.api.problems import ProblemError, of_database, of_engine, problem
 from studio.frame.errors import LONGEST_PATH
+from studio.frame.compression import compress
 from studio.frame.guard import Rule, add_rule
 
 log = logging.getLogger("studio")
@@ -187,6 +188,7 @@ def _finished(request: HttpRequest, response: HttpResponseBase) -> HttpResponseB
         response.headers["Access-Control-Allow-Origin"] = origin
         response.headers["Access-Control-Expose-Headers"] = EXPOSED
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    compress(request, response)
     return response
 
 

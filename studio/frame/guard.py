@@ -21,6 +21,7 @@ from studio.access import denied_audit
 from studio.access.anonymous_queue import accept
 from studio.access.denied_audit import Subject
 from studio.access.permissions import RefusedError, Verb, allowed
+from studio.frame.compression import compress
 from studio.frame.errors import (
     LONGEST_PATH,
     bad_request,
@@ -124,6 +125,7 @@ def _guarded(rule: Rule) -> Callable[[View[P]], View[P]]:
             response = answer(with_htmx(request), *args, **kwargs)
             store_notes(request, response)
             set_headers(response)
+            compress(request, response)
             return response
 
         def answer(request: HtmxRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:

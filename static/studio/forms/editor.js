@@ -1,10 +1,26 @@
-/* JSON editors: a textarea that works, replaced by an editor when its script has loaded. */
+/* JSON editors: a textarea that works, replaced by an editor. Its large script is loaded for the first one. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
-  Studio.edit = (box) => {
+  let loading;
+  function load(address) {
+    loading ??= new Promise((done) => {
+      const script = Object.assign(document.createElement("script"), { src: address, onload: done });
+      script.onerror = () => {
+        loading = undefined; // the next one tries again
+        script.remove();
+        done();
+      };
+      document.head.append(script);
+    });
+    return loading;
+  }
+  Studio.edit = async (box) => {
     const area = $("textarea", box), host = $(".editor-host", box);
-    if (box.studio || !area || !host || !window.StudioEditor) return;
+    if (box.studio || !area || !host) return;
+    await load(host.dataset.source);
+    if (box.studio || !window.StudioEditor) return;
+    const caret = document.activeElement === area ? area.selectionEnd : null;
     box.studio = StudioEditor.mount(host, {
       doc: area.value,
       label: area.getAttribute("aria-label") || area.labels?.[0]?.textContent.trim() || "JSON",
@@ -18,6 +34,7 @@
     host.hidden = false;
     area.labels?.[0]?.addEventListener("click", () => box.studio.focus());
     mark(box.closest("form"));
+    if (caret !== null) box.studio.reveal(caret);
   };
   function mark(form) {
     const box = form && $(".editor", form);
@@ -38,10 +55,12 @@
     const link = event.target.closest("[data-reveal]");
     if (!link) return;
     event.preventDefault();
-    link.closest("form").querySelector(".editor")?.studio?.reveal(Number(link.dataset.reveal));
+    const box = $(".editor", link.closest("form"));
+    if (box) Studio.edit(box).then(() => box.studio?.reveal(Number(link.dataset.reveal)));
   });
   document.addEventListener("htmx:after:swap", () => $$("form.marked").forEach(mark));
-  document.addEventListener("DOMContentLoaded", () => {
+  // Those of a dialog wait until it is opened.
+  window.addEventListener("load", () => {
     for (const box of $$(".editor")) if (!box.closest("dialog")) Studio.edit(box);
   });
 })();
