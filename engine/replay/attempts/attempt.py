@@ -23,7 +23,7 @@ from engine.replay.records import outcomes
 from engine.replay.records.history import AttemptRecord, StepRecord
 from engine.replay.records.sensitive import output_masked
 from engine.replay.state import CycleState
-from engine.values.errors import InvalidValueError, StepTimeoutError
+from engine.values.errors import ErrorRecord, InvalidValueError, StepTimeoutError
 from engine.values.retry import StepOptions, backoff_delay, default_delay, is_retryable
 from engine.values.serialization import Codec, Stored
 from engine.values.states import AttemptPhase, AttemptStatus, WaitingFor
@@ -184,7 +184,9 @@ class AttemptedOperation(Operation):
     def _fail(self, attempt: AttemptRecord, error: BaseException) -> None:
         timed_out = isinstance(error, StepTimeoutError)
         self.cycle.finish(attempt, AttemptStatus.TIMED_OUT if timed_out else AttemptStatus.ERRORED)
-        attempt.error = outcomes.error_json(error, step=self.label, attempts=attempt.number)
+        kept = ErrorRecord.of(error)
+        attempt.error = outcomes.kept_json(kept, step=self.label, attempts=attempt.number)
+        self.cycle.failures.fail(attempt, self.record, kept, error)
         self.budget.spent += 1
         self.cycle.record(self.record, attempt)
         self._interrupt()
