@@ -9,14 +9,12 @@ import pytest
 
 from engine import (
     FailureNotFoundError,
-    NonRetryableError,
     StepContext,
-    StepError,
     WorkflowStep,
     failures,
     workflow,
 )
-from engine.models import Attempt, Failure, Instance
+from engine.models import Attempt
 from tests.stories import run_to_end, running_shift, wait_for
 from tests.violations import violations
 
