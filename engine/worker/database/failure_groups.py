@@ -36,6 +36,7 @@ REGISTER = """
         type text, message text, sample text, frame text, of_attempts bool)
     ORDER BY f.fingerprint
     ON CONFLICT (fingerprint) DO NOTHING
+    RETURNING fingerprint
 """
 
 
