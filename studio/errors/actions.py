@@ -7,8 +7,8 @@ from collections.abc import Callable
 from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
-from engine import failures
-from engine.failures import FailureGroup
+from engine.status.failures import FailureGroup
+from engine.steer import failures
 from engine.values.errors import FailureNotFoundError, RepriseError
 from studio.access.permissions import Verb, require
 from studio.errors.address import ErrorAddress

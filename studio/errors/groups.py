@@ -8,13 +8,13 @@ from typing import Any
 
 from django.utils import timezone
 
-from engine import failures
-from engine.failures import FailureGroup
 from engine.models import Failure
+from engine.status import failures
+from engine.status.failures import FailureGroup
 from studio.errors.address import ErrorAddress, ListAddress
 from studio.errors.bars import SmallBar, small_bars
 from studio.errors.days import days_of
-from studio.errors.visibility import workflows_of
+from studio.instances.visibility import workflows_of_user
 
 PAGE = 50
 LONGEST_TITLE = 200
@@ -50,7 +50,7 @@ class Page:
 
 def page_of(asked: ListAddress, user: Any, shown: Sequence[str] = ()) -> Page:
     """Read a page. Groups that the page shows already keep their order; new ones come before them."""
-    workflows = workflows_of(user)
+    workflows = workflows_of_user(user)
     found = failures.groups(
         workflows=workflows,
         workflow=asked.workflow or None,

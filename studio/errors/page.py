@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Min
 from django.http import Http404
 from django.utils import timezone
 
-from engine import failures
-from engine.failures import FailedAttempt, FailureGroup
 from engine.models import Instance
+from engine.status import failures
+from engine.status.failures import FailedAttempt, FailureGroup, Recovered
+from engine.status.failures.trend import Unit
 from studio.access.permissions import Verb, allowed
 from studio.errors.address import KINDS, SPANS, ErrorAddress
 from studio.errors.bars import ChartBar, chart_bars
-from studio.errors.days import DAYS, days_of
+from studio.errors.common import Common, common_of
 from studio.errors.groups import title_of
 from studio.errors.trace import Trace, trace_of
 from studio.errors.visibility import relations_of
@@ -25,6 +26,7 @@ from studio.instance.steps.failures import failure
 from studio.instances.queries import Row, rows_by_key, rows_of
 
 ROWS = 25
+UNITS: dict[str, Unit] = {"hour": "minutes", "day": "hour", "fortnight": "day"}
 STILL = timedelta(hours=1)  # after its last failure
 
 
@@ -50,6 +52,8 @@ class ErrorPage:
     now: datetime
     days: tuple[int, ...]
     trend: tuple[tuple[datetime, int], ...]
+    common: tuple[Common, ...]
+    recovered: Recovered | None
     next_at: datetime | None
     sample: FailedAttempt | None
     trace: Trace | None
@@ -83,6 +87,11 @@ class ErrorPage:
     @property
     def decided(self) -> list[FailureGroup]:
         return [group for group in self.groups if group.state != "open"]
+
+    @property
+    def can_compare(self) -> bool:
+        """Whether enough instances fail now to have something in common."""
+        return self.counts["errored"] + self.counts["retrying"] > 1
 
     @property
     def first_seen(self) -> datetime:
@@ -180,7 +189,7 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
         return None
     prints = [group.fingerprint for group in groups]
     now = timezone.now()
-    days = [sum(counts) for counts in zip(*days_of(prints, now).values(), strict=True)]
+    days = failures.trend(prints)
     sample = failures.sample_trace(prints)
     recorded = failure(sample.error) if sample is not None else None
     found = failures.instances(prints, which=asked.kind, limit=ROWS, after=asked.after or None)
@@ -189,8 +198,10 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
         relations=tuple(relations),
         groups=tuple(groups),
         now=now,
-        days=tuple(days),
-        trend=tuple(_trend(prints, asked.span, days, now)),
+        days=tuple(count for _, count in days),
+        trend=tuple(days if asked.span == "fortnight" else failures.trend(prints, unit=UNITS[asked.span])),
+        common=common_of(prints),
+        recovered=failures.recovered(prints),
         next_at=_next_attempt(prints),
         sample=sample,
         trace=trace_of(recorded) if recorded is not None else None,
@@ -204,15 +215,6 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
 def scope_of(asked: ErrorAddress, relations: Sequence[FailureGroup]) -> list[FailureGroup]:
     """Return the groups that an address asks for."""
     return [group for group in relations if asked.workflow in ("", group.workflow)]
-
-
-def _trend(
-    prints: Sequence[str], span: str, days: Sequence[int], now: datetime
-) -> list[tuple[datetime, int]]:
-    if span == "fortnight":
-        today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        return [(today - timedelta(days=DAYS - 1 - at), count) for at, count in enumerate(days)]
-    return []
 
 
 def _next_attempt(prints: Sequence[str]) -> datetime | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from textwrap import dedent
 
 from studio.instance.steps.failures import Failure
 
@@ -58,7 +59,7 @@ def _parts(lines: Iterable[tuple[str, bool]]) -> Iterator[Part]:
     for is_own, group in groupby(lines, key=lambda line: line[1]):
         found = [line for line, _ in group]
         files = [line for line in found if line.lstrip().startswith("File ")]
-        yield Part(is_own, "\n".join(found), len(files), "" if is_own else _names(files))
+        yield Part(is_own, dedent("\n".join(found)), len(files), "" if is_own else _names(files))
 
 
 def _names(files: Iterable[str]) -> str:

@@ -6,23 +6,18 @@ from typing import Any
 
 from django.http import Http404
 
-from engine import failures
-from engine.failures import FailureGroup
 from engine.models import Failure
-from engine.status.search import workflow_names
+from engine.status import failures
+from engine.status.failures import FailureGroup
 from studio.access.denied_audit import Subject
-from studio.access.permissions import Verb, allowed, sees_all, visible
+from studio.access.permissions import Verb, allowed
 from studio.frame.guard import Names
-
-
-def workflows_of(user: Any) -> list[str] | None:
-    """Return the workflows that a user may see; None if that is all."""
-    return None if sees_all(user) else visible(user, workflow_names())
+from studio.instances.visibility import workflows_of_user
 
 
 def relations_of(fingerprint: str, user: Any) -> list[FailureGroup]:
     """Return the groups of an error in all workflows, most errored instances first. Raises Http404."""
-    workflows = workflows_of(user)
+    workflows = workflows_of_user(user)
     found = failures.kin(fingerprint, workflows=workflows)
     if not any(one.fingerprint == fingerprint for one in found):
         raise Http404
@@ -31,7 +26,7 @@ def relations_of(fingerprint: str, user: Any) -> list[FailureGroup]:
 
 def count_open(user: Any) -> int:
     """Count the open groups that a user may see."""
-    return failures.count_open(workflows=workflows_of(user)) if allowed(user, Verb.VIEW, None) else 0
+    return failures.count_open(workflows=workflows_of_user(user)) if allowed(user, Verb.VIEW, None) else 0
 
 
 def subject_of(names: Names) -> Subject:
