@@ -6,7 +6,11 @@ once. Pages read these counts, and what has failed since the hour that was count
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db import connection
+
+from engine.steer.clock import database_time
 
 KEPT = "35 days"
 BATCH = 500  # groups
@@ -16,7 +20,7 @@ BATCH = 500  # groups
 # while nothing has failed since.
 COUNT = """
     WITH closed AS MATERIALIZED (
-        SELECT date_trunc('hour', clock_timestamp() - interval '2 minutes', 'UTC') AS at
+        SELECT date_trunc('hour', %(now)s - interval '2 minutes', 'UTC') AS at
     ), due AS MATERIALIZED (
         SELECT f.fingerprint, f.of_attempts, f.counted_to - interval '1 hour' AS since, closed.at AS until
         FROM engine_failure f CROSS JOIN closed
@@ -48,14 +52,14 @@ COUNT = """
     RETURNING f.fingerprint
 """
 
-PURGE_COUNTS = f"DELETE FROM engine_failure_count WHERE hour < clock_timestamp() - interval '{KEPT}'"  # noqa: S608
+PURGE_COUNTS = f"DELETE FROM engine_failure_count WHERE hour < %(now)s - interval '{KEPT}'"  # noqa: S608
 
 # Groups that nothing refers to any more, and the decisions about them. A worker that has met such a group within the
 # last hour will not write it again (`engine.worker.database.failure_groups`), but then an attempt refers to it.
 PURGE_GROUPS = f"""
     WITH over AS (
         SELECT f.fingerprint FROM engine_failure f
-        WHERE f.first_seen < clock_timestamp() - interval '{KEPT}'
+        WHERE f.first_seen < %(now)s - interval '{KEPT}'
           AND NOT EXISTS (SELECT FROM engine_failure_count c WHERE c.fingerprint = f.fingerprint)
           AND NOT EXISTS (SELECT FROM engine_attempt a WHERE a.fingerprint = f.fingerprint)
           AND NOT EXISTS (SELECT FROM engine_instance i WHERE i.fingerprint = f.fingerprint)
@@ -65,20 +69,25 @@ PURGE_GROUPS = f"""
 """  # noqa: S608
 
 
-def count() -> int:
-    """Count the hours that are over. Return the number of groups in which something was counted."""
+def count(*, now: datetime | None = None) -> int:
+    """Count the hours that are over. Return the number of groups that had failures since they were counted.
+
+    `now` is by default the database's time.
+    """
+    values: dict[str, datetime | int] = {"now": now or database_time(), "batch": BATCH}
     total, found = 0, BATCH
     while found == BATCH:
         with connection.cursor() as cursor:
-            cursor.execute(COUNT, {"batch": BATCH})
+            cursor.execute(COUNT, values)
             found = cursor.rowcount
         total += found
     return total
 
 
-def purge() -> int:
+def purge(*, now: datetime | None = None) -> int:
     """Delete counts that are older than 35 days, and groups that nothing is left of. Return the number of groups."""
+    values = {"now": now or database_time()}
     with connection.cursor() as cursor:
-        cursor.execute(PURGE_COUNTS)
-        cursor.execute(PURGE_GROUPS)
+        cursor.execute(PURGE_COUNTS, values)
+        cursor.execute(PURGE_GROUPS, values)
         return int(cursor.rowcount)

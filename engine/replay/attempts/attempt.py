@@ -19,7 +19,7 @@ from engine.replay.attempts import raised
 from engine.replay.calls import phases
 from engine.replay.calls.call import Owner
 from engine.replay.operations.operation import Operation
-from engine.replay.records import outcomes
+from engine.replay.records import failures
 from engine.replay.records.history import AttemptRecord, StepRecord
 from engine.replay.records.sensitive import output_masked
 from engine.replay.state import CycleState
@@ -91,8 +91,8 @@ class AttemptedOperation(Operation):
         """Handle a success that an atomic body recorded itself."""
 
     @abstractmethod
-    def _give_up(self, error: str | None) -> None:
-        """Record that no attempt follows, with the error of the last one."""
+    def _give_up(self, attempt: AttemptRecord) -> None:
+        """Record that no attempt follows this one."""
 
     @abstractmethod
     def _refuse(self, error: BaseException) -> None:
@@ -185,13 +185,13 @@ class AttemptedOperation(Operation):
         timed_out = isinstance(error, StepTimeoutError)
         self.cycle.finish(attempt, AttemptStatus.TIMED_OUT if timed_out else AttemptStatus.ERRORED)
         kept = ErrorRecord.of(error)
-        attempt.error = outcomes.kept_json(kept, step=self.label, attempts=attempt.number)
+        attempt.error = failures.json_of(kept, error, step=self.label, attempts=attempt.number)
         self.cycle.failures.fail(attempt, self.record, kept, error)
         self.budget.spent += 1
         self.cycle.record(self.record, attempt)
         self._interrupt()
         if not is_retryable(error) or self.budget.spent >= self.options.max_attempts:
-            self._give_up(attempt.error)
+            self._give_up(attempt)
         elif callable(self.options.delay):
             attempt.error = raised.with_class(attempt.error, error)
             self._ask(attempt, error)
@@ -231,7 +231,7 @@ class AttemptedOperation(Operation):
         """Make no further attempt: the delay function said so, or failed with this error."""
         if self._is_answered():
             if error is None:
-                self._give_up(attempt.error)
+                self._give_up(attempt)
             else:
                 self._refuse(error)
             self.cycle.host.poke(self.cycle)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.values import fingerprint
 from engine.values.errors import ChildWorkflowError, ErrorRecord, EventTimeoutError, StepError
 from engine.values.fingerprint import Failed
+from engine.values.json_type import JSON
 from engine.values.records import AttemptRecord, StepRecord
 from engine.values.states import AttemptPhase
 
 _LOST = ErrorRecord(fingerprint.LOST, fingerprint.LOST_MESSAGE)
 _ORIGIN = "_origin"  # an attribute of a StepError; its public ones are recorded as details
+_NO_ORIGIN = ("", None, False)
+_QUOTES = "quotes_sensitive"  # a key of a recorded error
+_MOST_LINKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +59,9 @@ class Failures:
         """Note the group of an attempt whose worker died."""
         self.fail(attempt, record, _LOST)
 
-    def give_up(self, attempt: AttemptRecord | None) -> None:
+    def give_up(self, attempt: AttemptRecord) -> None:
         """Note that a rollback has failed for good with this attempt."""
-        if attempt is not None:
-            self.latest = attempt.fingerprint
+        self.latest = attempt.fingerprint
 
     def of_end(self, origin: Origin | None) -> Failed | None:
         """Return the group of the instance's end; None if it is no failure."""
@@ -72,9 +76,15 @@ class Failures:
         )
 
 
-def mark(error: StepError, record: StepRecord) -> None:
+def json_of(kept: ErrorRecord, error: BaseException, *, step: str, attempts: int) -> str:
+    """Return the record of an attempt's error as JSON text. It says if it may quote what a sensitive step raised."""
+    data: dict[str, JSON] = {**kept.to_json(), "step": step, "attempts": attempts}
+    return json.dumps(data | {_QUOTES: True} if _quotes_a_sensitive_step(error) else data)
+
+
+def mark(error: StepError, record: StepRecord, kept: Mapping[str, JSON]) -> None:
     """Let the error of a step remember what its last attempt raised."""
-    setattr(error, _ORIGIN, (record.name, record.error, record.sensitive))
+    setattr(error, _ORIGIN, (record.name, record.error, record.sensitive or _QUOTES in kept))
 
 
 def origin_of(error: BaseException, kept: ErrorRecord) -> Origin:
@@ -84,23 +94,24 @@ def origin_of(error: BaseException, kept: ErrorRecord) -> Origin:
         return Origin(ErrorRecord.from_json(json.loads(text or "{}")), step, is_sensitive)
     if isinstance(error, ChildWorkflowError):  # without the child's message, which has a group of its own
         why = "" if error.error is None else f": {error.error.type}"
-        said = f"The child is {error.status}{why}"
-        return Origin(ErrorRecord(kept.type, said, traceback=_unquoted(kept)), error.step)
+        trace = kept.traceback.rpartition(f"\n{kept.type}: {kept.message}")[0] or kept.traceback
+        return Origin(
+            ErrorRecord(kept.type, f"The child is {error.status}{why}", traceback=trace), error.step
+        )
     if isinstance(error, EventTimeoutError):
         return Origin(kept, error.step)
     return Origin(kept, is_sensitive=_quotes_a_sensitive_step(error))
 
 
-def _unquoted(kept: ErrorRecord) -> str:
-    """Return the traceback without the message at its end."""
-    return kept.traceback.rpartition(f"\n{kept.type}: {kept.message}")[0] or kept.traceback
-
-
 def _quotes_a_sensitive_step(error: object) -> bool:
-    """Tell whether the message of an error may contain that of a sensitive step."""
-    seen = 0
-    while isinstance(error, BaseException) and seen < 20:
-        if getattr(error, _ORIGIN, (None, None, False))[2]:
+    """Tell whether the message of an error may contain that of a sensitive step: it, a cause or a part of it does."""
+    waiting, seen = [error], 0
+    while waiting and seen < _MOST_LINKS:
+        one, seen = waiting.pop(), seen + 1
+        if getattr(one, _ORIGIN, _NO_ORIGIN)[2]:
             return True
-        error, seen = error.__cause__ or error.__context__, seen + 1
+        if isinstance(one, BaseException):
+            waiting += filter(None, (one.__cause__, one.__context__))
+        if isinstance(one, BaseExceptionGroup):
+            waiting += one.exceptions
     return False

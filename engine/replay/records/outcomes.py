@@ -66,7 +66,7 @@ def recorded_error(record: StepRecord) -> Exception:
         kept.get("attempts", 1),
         details,
     )
-    failures.mark(error, record)
+    failures.mark(error, record, kept)
     return error
 
 

@@ -128,8 +128,8 @@ class RollbackOperation(AttemptedOperation):
         self._on_complete()
         self.cycle.record(self.record, attempt)
 
-    def _give_up(self, error: str | None) -> None:
-        self.cycle.failures.give_up(self.attempt)
+    def _give_up(self, attempt: AttemptRecord) -> None:
+        self.cycle.failures.give_up(attempt)
         self.record.rollback = RollbackState.FAILED
         self.record.wake_us = None
         self.cycle.record(self.record)

@@ -73,7 +73,7 @@ _FIGURES = """
           AND i.finished_at >= greatest(f.counted_to, now() - interval '14 days')
     ) END AS attempts, CASE WHEN f.sample = '' THEN '' ELSE coalesce(left(CASE WHEN f.of_attempts THEN (
         SELECT a.error ->> 'message' FROM engine_attempt a WHERE a.fingerprint = f.fingerprint
-        ORDER BY a.failed_at DESC LIMIT 1
+        ORDER BY a.failed_at DESC, a.number DESC LIMIT 1
     ) ELSE (
         SELECT i.error ->> 'message' FROM engine_instance i
         WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' ORDER BY i.finished_at DESC LIMIT 1
@@ -132,7 +132,8 @@ NEWEST_ATTEMPT = """
         a.failed_at, a.error::text
     FROM unnest(%(fingerprints)s::text[]) AS f (fingerprint)
     CROSS JOIN LATERAL (
-        SELECT * FROM engine_attempt a WHERE a.fingerprint = f.fingerprint ORDER BY a.failed_at DESC LIMIT 1
+        SELECT * FROM engine_attempt a WHERE a.fingerprint = f.fingerprint
+        ORDER BY a.failed_at DESC, a.number DESC LIMIT 1
     ) AS a
     JOIN engine_instance i ON i.key = a.instance_id
     LEFT JOIN engine_step s ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
