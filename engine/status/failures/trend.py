@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from django.db import connection
 
@@ -52,7 +52,7 @@ def trend(fingerprints: Collection[str], *, unit: Unit = "day") -> list[tuple[da
     """
     width, number = BARS[unit]
     since = _beginning(database_now(), width) - (number - 1) * width
-    values = {
+    values: dict[str, Any] = {
         "fingerprints": [*fingerprints],
         "since": since,
         "seconds": width.total_seconds(),
