@@ -23,8 +23,15 @@ from studio.errors.groups import title_of
 from studio.errors.trace import Trace, trace_of
 from studio.errors.visibility import relations_of
 from studio.instance.steps.failures import failure
+from studio.instances.address import address_of
 from studio.instances.queries import Row, rows_by_key, rows_of
 
+MOST_SEARCHED = 20  # groups in one search
+_SEARCHES = {
+    "errored": "status:errored",
+    "retrying": "status:retrying",
+    "went_on": "-status:errored -status:retrying",
+}
 ROWS = 25
 UNITS: dict[str, Unit] = {"hour": "minutes", "day": "hour", "fortnight": "day"}
 STILL = timedelta(hours=1)  # after its last failure
@@ -168,6 +175,12 @@ class ErrorPage:
         if sample is None or sample.step_seq is None:
             return ""
         return f"#s-{sample.step_seq}" + (f"-a{sample.attempt}" if sample.phase == "do" else "")
+
+    @property
+    def search_address(self) -> str:
+        """The list of instances, searched for those of the chosen kind."""
+        query = f"error-group:{','.join(self.fingerprints[:MOST_SEARCHED])} {_SEARCHES[self.asked.kind]}"
+        return address_of({"query": query})
 
     @property
     def older_address(self) -> str:
