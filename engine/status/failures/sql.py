@@ -120,10 +120,11 @@ COUNTS = """
         count(*) FILTER (WHERE status <> 'errored' AND NOT (status = 'waiting' AND waiting_for = 'retry'))
     FROM engine_instance WHERE fingerprint = ANY (%(fingerprints)s)
 """
+# Sorted by an expression: along the primary key, the planner would read all instances to find that none went on.
 KEYS = """
     SELECT key FROM engine_instance
     WHERE fingerprint = ANY (%(fingerprints)s) AND [which] AND (%(after)s::bigint IS NULL OR key < %(after)s)
-    ORDER BY key DESC LIMIT %(limit)s
+    ORDER BY key + 0 DESC LIMIT %(limit)s
 """
 WHICH = {
     "errored": "status = 'errored'",
