@@ -111,7 +111,7 @@ INDEXES = [
     models.Index(
         fields=["fingerprint", "status", "finished_at"],
         condition=Q(fingerprint__isnull=False),
-        include=["waiting_for"],
+        include=["waiting_for", "key"],
         name="engine_instance_fingerprint",
     ),
 ]

@@ -106,19 +106,25 @@ KIN = f"""
     )
     {_SHOWN} ORDER BY figures.errored DESC, last_seen DESC, fingerprint
 """  # noqa: S608
-COUNT_OPEN = f"SELECT count(*) FROM ({STATED}) AS stated WHERE state = 'open'"  # noqa: S608
+# Those about which nothing was decided are open, whenever they failed.
+COUNT_OPEN = f"""
+    SELECT (
+        SELECT count(*) FROM engine_failure f
+        WHERE f.decision = '' AND (%(workflows)s::text[] IS NULL OR f.workflow = ANY (%(workflows)s))
+    ) + (SELECT count(*) FROM ({STATED} AND f.decision <> '') AS stated WHERE state = 'open')
+"""  # noqa: S608
 
-_COUNTS = """
+COUNTS = """
     SELECT count(*) FILTER (WHERE status = 'errored'),
         count(*) FILTER (WHERE status = 'waiting' AND waiting_for = 'retry'),
         count(*) FILTER (WHERE status <> 'errored' AND NOT (status = 'waiting' AND waiting_for = 'retry'))
     FROM engine_instance WHERE fingerprint = ANY (%(fingerprints)s)
 """
-COUNTS = _COUNTS
+# Sorted by an expression: along the primary key, the planner would read all instances to find that none went on.
 KEYS = """
     SELECT key FROM engine_instance
     WHERE fingerprint = ANY (%(fingerprints)s) AND [which] AND (%(after)s::bigint IS NULL OR key < %(after)s)
-    ORDER BY key DESC LIMIT %(limit)s
+    ORDER BY key + 0 DESC LIMIT %(limit)s
 """
 WHICH = {
     "errored": "status = 'errored'",
