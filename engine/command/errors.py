@@ -106,7 +106,7 @@ def _facts(found: Document) -> Iterator[tuple[str, str]]:
     now_failing = f"{row['errored']:,} errored, {row['retrying']:,} waiting for a retry"
     yield "instances", f"{now_failing}, {found['went_on']:,} went on"
     if row["decided_at"]:
-        yield "decided", _decision(row)
+        yield from _decision(row)
     if found["recovered"]:
         many = text.count(found["recovered"]["count"], "success", "successes")
         yield "recovered", f"{many} since the last failure"
@@ -118,14 +118,16 @@ def _facts(found: Document) -> Iterator[tuple[str, str]]:
         yield "also in", ", ".join(others)
 
 
-def _decision(row: Document) -> str:
+def _decision(row: Document) -> Iterator[tuple[str, str]]:
     by = f" by {text.plain(row['decided_by'])}" if row["decided_by"] else ""
+    yield "decided", f"{text.moment(row['decided_at'])}{by}"
     limits = [f"until {text.moment(row['ignored_until'])}"] if row["ignored_until"] else []
     if row["ignored_count"]:
         limits.append(f"until {text.count(row['ignored_count'], 'more failure')}")
-    limit = f", {' or '.join(limits)}" if limits else ""
-    reason = f": {text.plain(row['reason'])}" if row["reason"] else ""
-    return f"{text.moment(row['decided_at'])}{by}{limit}{reason}"
+    if limits:
+        yield "ignored", " or ".join(limits)
+    if row["reason"]:
+        yield "reason", text.plain(row["reason"])
 
 
 def _latest(terminal: Terminal, latest: Document | None, *, full: bool) -> Iterator[str]:

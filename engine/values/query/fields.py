@@ -118,7 +118,7 @@ def _failed_alike(key: str, operator: Operator, rest: str) -> FailedAlike:
     found = tuple(text.lower() for text in literals.texts(rest, EXAMPLES[key]))
     wrong = [text for text in found if not _FINGERPRINT.fullmatch(text)]
     if wrong:
-        rule = f"\"{wrong[0]}\" is not the fingerprint of a group of errors: it has 16 digits from 0 to f."
+        rule = f'"{wrong[0]}" is not the fingerprint of a group of errors: it has 16 digits from 0 to f.'
         raise NotATermError(f"{rule} Write it like {EXAMPLES[key]}.")
     return FailedAlike(found)
 
