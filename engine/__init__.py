@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from engine.values.errors import DedupConflictError as DedupConflictError
     from engine.values.errors import DelayFunctionError as DelayFunctionError
     from engine.values.errors import EventTimeoutError as EventTimeoutError
+    from engine.values.errors import FailureNotFoundError as FailureNotFoundError
     from engine.values.errors import InstanceExistsError as InstanceExistsError
     from engine.values.errors import InstanceFinishedError as InstanceFinishedError
     from engine.values.errors import InstanceNeededError as InstanceNeededError
@@ -87,6 +88,7 @@ _ERRORS = (
     "DedupConflictError",
     "DelayFunctionError",
     "EventTimeoutError",
+    "FailureNotFoundError",
     "InstanceExistsError",
     "InstanceFinishedError",
     "InstanceNeededError",

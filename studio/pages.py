@@ -12,6 +12,8 @@ from studio.api import page as api_page
 from studio.api import site as api
 from studio.approvals import views as approvals
 from studio.audit import views as audit
+from studio.errors import actions as error_actions
+from studio.errors import views as errors
 from studio.frame import addresses, icons
 from studio.frame.guard import guarded_path
 from studio.health import views as health
@@ -36,8 +38,10 @@ register_converter(addresses.InstanceId, "id")
 register_converter(addresses.StepNumber, "step")
 register_converter(addresses.Anything, "anything")
 register_converter(addresses.HookSlug, "hook")
+register_converter(addresses.Fingerprint, "fingerprint")
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
+_ERROR = "errors/<fingerprint:fingerprint>/"
 _WEBHOOK = "webhooks/<step:key>/"
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -49,6 +53,11 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
+    guarded_path("errors/", errors.errors, "errors"),
+    guarded_path(_ERROR, errors.error, "error"),
+    guarded_path(f"{_ERROR}resolve/", error_actions.resolve, "error-resolve"),
+    guarded_path(f"{_ERROR}ignore/", error_actions.ignore, "error-ignore"),
+    guarded_path(f"{_ERROR}reopen/", error_actions.reopen, "error-reopen"),
     guarded_path("approvals/", approvals.approvals, "approvals"),
     guarded_path("instances/", instances.instances, "instances"),
     guarded_path("instances/views/", saved_views.saved_views, "saved-views"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.command.errors import ERRORS
 from engine.command.events import ANSWER, EVENTS
 from engine.command.health import HEALTH
 from engine.command.index import INDEX
@@ -45,6 +46,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
 GROUPS: dict[
     str, tuple[str, tuple[Subcommand, ...], Subcommand | None]
 ] = {  # the third item is the default, without a further word
+    "errors": ("list or decide about errors, in groups of the same kind", ERRORS, ERRORS[0]),
     "events": ("list or send the events of an instance", EVENTS, None),
     "schedules": ("list or control schedules", SCHEDULES, SCHEDULES[0]),
 }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from engine.invariants import (
     ends,
     events,
+    failures,
     generations,
     instances,
     relations,
@@ -31,6 +32,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *generations.INVARIANTS,
     *reports.INVARIANTS,
     *searching.INVARIANTS,
+    *failures.INVARIANTS,
 )
 
 # What the tables cannot show, or only in part. Tests of the running system cover it.

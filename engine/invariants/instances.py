@@ -13,7 +13,7 @@ TIMES = {
     ),
     "engine_generation": ("instance_id", ("finished_at", "started_at")),
     "engine_step": ("instance_id", ("finished_at", "started_at", "wake_at")),
-    "engine_attempt": ("instance_id", ("finished_at", "started_at")),
+    "engine_attempt": ("instance_id", ("failed_at", "finished_at", "started_at")),
     "engine_event": ("instance_id", ("received_at",)),
     "engine_log": ("instance_id", ("at",)),
     "engine_audit": ("coalesce(instance_key, 0)", ("at",)),
@@ -23,6 +23,8 @@ TIMES = {
     "engine_schedule": ("0", ("created_at", "last_planned_at", "next_at", "paused_at")),
     "engine_notice": ("coalesce(instance_key, 0)", ("at", "taken_until")),
     "engine_worker": ("0", ("seen_at", "started_at")),
+    "engine_failure": ("0", ("counted_to", "decided_at", "first_seen", "ignored_until")),
+    "engine_failure_count": ("0", ("hour",)),
 }
 
 

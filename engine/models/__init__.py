@@ -6,6 +6,7 @@ a plain `save()` would break.
 
 from engine.models.audit import Audit
 from engine.models.event import Event
+from engine.models.failure import Failure, FailureCount
 from engine.models.generation import Generation
 from engine.models.instance import Instance
 from engine.models.notice import Notice, NoticeKind
@@ -20,6 +21,8 @@ __all__ = [
     "Audit",
     "EndedRequest",
     "Event",
+    "Failure",
+    "FailureCount",
     "Generation",
     "IndexedPath",
     "Instance",

@@ -98,6 +98,9 @@ class Instance(models.Model, Typed[Output_co]):
     """The output, as JSON, if it is complete."""
     error: models.Field[Any, Any] = JsonField(null=True)
     """Why it failed: an object with type, message, details, traceback, and the failed step."""
+    # NULL is not an empty text here: the index has those only in which something failed.
+    fingerprint = models.CharField(max_length=16, null=True)  # noqa: DJ001
+    """The group of its latest failure, also if it went on after that; NULL if nothing has failed."""
     pause_reason: models.Field[Any, Any] = JsonField(null=True)
     """Why the engine paused it, in the form of an error; NULL if a person did. Cleared when it continues,
     kept if it ends while paused."""

@@ -107,4 +107,11 @@ INDEXES = [
         condition=Q(status="paused", pause_reason__isnull=False),
         name="engine_instance_pause_reason",
     ),
+    # The instances of a group of failures: how many are errored, wait for a retry or went on, and the latest.
+    models.Index(
+        fields=["fingerprint", "status", "finished_at"],
+        condition=Q(fingerprint__isnull=False),
+        include=["waiting_for", "key"],
+        name="engine_instance_fingerprint",
+    ),
 ]

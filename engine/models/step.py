@@ -147,11 +147,16 @@ class Attempt(models.Model):
     """When it started."""
     finished_at = models.DateTimeField(null=True)
     """When it ended."""
+    # NULL is not an empty text here: the index has failures only.
+    fingerprint = models.CharField(max_length=16, null=True)  # noqa: DJ001
+    """The group of failures that it belongs to; NULL if it did not fail."""
+    # `finished_at` of a failure. An index on that column would have to be written for each attempt that succeeds.
+    failed_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "engine_attempt"
         constraints = [
-            times("engine_attempt", "finished_at", "started_at"),
+            times("engine_attempt", "failed_at", "finished_at", "started_at"),
             models.CheckConstraint(
                 condition=Q(status__in=[str(s) for s in AttemptStatus]), name="engine_attempt_status"
             ),
@@ -160,6 +165,14 @@ class Attempt(models.Model):
                 condition=Q(status="running", finished_at__isnull=True)
                 | (~Q(status="running") & Q(finished_at__isnull=False)),
                 name="engine_attempt_finished",
+            ),
+        ]
+        indexes = [
+            # The failures of a group, by time: the latest, and how many since a moment.
+            models.Index(
+                fields=["fingerprint", "failed_at"],
+                condition=Q(fingerprint__isnull=False),
+                name="engine_attempt_failed",
             ),
         ]
 

@@ -15,6 +15,7 @@ from engine.replay.calls.steps import StepCount, Steps
 from engine.replay.handler.loop import HandlerLoop
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.records import outcomes
+from engine.replay.records.failures import Failures
 from engine.replay.records.history import AttemptRecord, History, LogLine, StepRecord
 from engine.replay.records.log_lines import log_line
 from engine.replay.records.writes import Writes
@@ -49,6 +50,7 @@ class CycleState(ABC):
         self.main: asyncio.Task[Any] | None = None  # the handler's
         self.phase = Phase.DRIVING  # changed by `Exit` only
         self.writes = Writes()
+        self.failures = Failures(claimed.workflow)
         self.signals = claimed.signals
         self.now_us = claimed.started_us  # as the handler sees it
         self.log_position = 0  # of the handler's last line
@@ -291,6 +293,7 @@ class CycleState(ABC):
         if attempt is None:
             return
         self.finish(attempt, AttemptStatus.LOST)
+        self.failures.lose(attempt, record)
         record.lost += 1
         record.crashes += attempt.quarantined
         self.record(record, attempt)
@@ -304,6 +307,7 @@ class CycleState(ABC):
             for attempt in self.history.undoing.get(record.seq, ()):
                 if attempt.status == AttemptStatus.RUNNING:
                     self.finish(attempt, AttemptStatus.LOST)
+                    self.failures.lose(attempt, record)
                     self.record(record, attempt)
 
     def wait_for_next(self, record: StepRecord) -> None:

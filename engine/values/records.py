@@ -22,6 +22,7 @@ from engine.values.columns import (
     TIME,
     Table,
 )
+from engine.values.fingerprint import Failed
 from engine.values.identity import StepIdentity
 from engine.values.states import FINAL_STEPS, AttemptPhase, AttemptStatus, RollbackState, StepKind, StepStatus
 
@@ -96,6 +97,11 @@ class AttemptRecord:
     error: Annotated[str | None, JSON, CHANGES] = None
     finished_us: Annotated[int | None, TIME, CHANGES] = None
     phase: Annotated[str, TEXT] = AttemptPhase.DO
+    fingerprint: Annotated[str | None, TEXT, CHANGES] = None
+    failed_us: Annotated[int | None, TIME, CHANGES] = None
+
+    # Not stored:
+    failed: Failed | None = None  # what its fingerprint stands for
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ TAGS = {
     "Steering": "Pause, resume, terminate and restart instances. `If-Match` guards against acting on an old state.",
     "Events": "Events of instances: lists, and sending them.",
     "Requests": "Questions that instances ask people, and the answers.",
+    "Errors": "Failures that are alike, in groups: what they have in common, and what people decided about them.",
     "Schedules": "When workflows start by themselves.",
     "Operations": "The holder of the token, the workers and the audit trail.",
 }

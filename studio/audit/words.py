@@ -23,6 +23,9 @@ ACTIONS = {
     "restart": "restarted",
     "delete": "deleted",
     "answer": "answered",
+    "error-resolve": "resolved the error",
+    "error-ignore": "ignored the error",
+    "error-reopen": "reopened the error",
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",
@@ -51,7 +54,7 @@ def action_text(entry: Audit) -> str:
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
         return f"could not start the planned run of schedule {_isolated(data.get('schedule'))}"
-    subject = data.get("schedule") or data.get("webhook") or data.get("view")
+    subject = data.get("schedule") or data.get("webhook") or data.get("view") or data.get("error")
     of = f" {_isolated(subject)}" if subject else ""
     if entry.outcome == "denied":
         return f"denied: {verb}{of}"

@@ -13,6 +13,7 @@ from studio.client.answers import Whole
 from studio.client.call import Call
 from studio.client.http import options_of
 from studio.client.methods import async_method, async_pages
+from studio.client.operations import error_groups as groups
 from studio.client.operations import messages, operating, reading, scheduling, starting, steering
 from studio.client.sending import Sending
 from studio.client.settings import make_settings
@@ -147,6 +148,16 @@ class AsyncClient:
     pause_schedule = async_method(scheduling.pause_schedule)
     resume_schedule = async_method(scheduling.resume_schedule)
     run_schedule = async_method(scheduling.run_schedule)
+    error_groups = async_pages(groups.error_groups)
+    error_groups_page = async_method(groups.error_groups_page)
+    error_group = async_method(groups.error_group)
+    error_group_instances = async_pages(groups.error_group_instances)
+    error_group_instances_page = async_method(groups.error_group_instances_page)
+    error_group_trend = async_method(groups.error_group_trend)
+    error_group_shares = async_method(groups.error_group_shares)
+    resolve_error_group = async_method(groups.resolve_error_group)
+    ignore_error_group = async_method(groups.ignore_error_group)
+    reopen_error_group = async_method(groups.reopen_error_group)
     workers = async_method(operating.workers)
     health = async_method(operating.health)
     audit = async_pages(operating.audit)

@@ -13,6 +13,7 @@ from studio.client.answers import Whole
 from studio.client.call import Call
 from studio.client.http import options_of
 from studio.client.methods import method, pages
+from studio.client.operations import error_groups as groups
 from studio.client.operations import messages, operating, reading, scheduling, starting, steering
 from studio.client.sending import Sending
 from studio.client.settings import make_settings
@@ -147,6 +148,16 @@ class Client:
     pause_schedule = method(scheduling.pause_schedule)
     resume_schedule = method(scheduling.resume_schedule)
     run_schedule = method(scheduling.run_schedule)
+    error_groups = pages(groups.error_groups)
+    error_groups_page = method(groups.error_groups_page)
+    error_group = method(groups.error_group)
+    error_group_instances = pages(groups.error_group_instances)
+    error_group_instances_page = method(groups.error_group_instances_page)
+    error_group_trend = method(groups.error_group_trend)
+    error_group_shares = method(groups.error_group_shares)
+    resolve_error_group = method(groups.resolve_error_group)
+    ignore_error_group = method(groups.ignore_error_group)
+    reopen_error_group = method(groups.reopen_error_group)
     workers = method(operating.workers)
     health = method(operating.health)
     audit = pages(operating.audit)

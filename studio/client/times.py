@@ -20,7 +20,7 @@ FOREIGN = frozenset(
         "retention",
     )
 )
-TIMES = frozenset(("at", "now", "upcoming"))
+TIMES = frozenset(("at", "now", "upcoming", "first_seen", "last_seen", "ignored_until", "since"))
 
 
 def read_times(answer: Any) -> Any:

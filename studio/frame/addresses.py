@@ -30,6 +30,10 @@ class Anything(StringConverter):
     regex = r"[\s\S]+"
 
 
+class Fingerprint(StringConverter):
+    regex = r"[0-9a-f]{16}"
+
+
 class HookSlug(StringConverter):
     regex = r"[a-z0-9][a-z0-9_-]{0,79}"
 

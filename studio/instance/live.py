@@ -18,6 +18,7 @@ from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.instance import deleted_instances
 from studio.instance import queries as instance_queries
+from studio.instance.alike import alike
 from studio.instance.page import InstancePage
 from studio.instance.steps.line import step_html
 
@@ -89,6 +90,7 @@ def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None)
         "requests": asked,
         "place": "",
         "audit_trail": found.record.audit,
+        "alike": None if found.is_past else alike(found.instance, user),
     }
     pieces = {
         name: Piece(render_to_string(f"studio/instance/pieces/{name}.html", context)) for name in _PIECES

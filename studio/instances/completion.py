@@ -19,6 +19,7 @@ FIELDS = {
     "workflow": "name of the workflow",
     "status": "open, errored, retrying …",
     "error": "words of its error",
+    "error-group": "the fingerprint of an error group",
     "step": "name of a step",
     "tag": "a tag",
     "id": "beginning of the ID",

@@ -14,11 +14,12 @@ from engine.status.searching.candidates import workflows_of
 from engine.status.searching.found import Searched
 from engine.values.query.order import NEWEST_FIRST, Place
 from engine.values.query.parsing import parse
-from studio.access.permissions import sees_all, visible
+from studio.access.permissions import visible
 from studio.frame.patience import TooSlowError, patience
 from studio.instances.address import ListAddress
 from studio.instances.queries import PAGE, rows_by_key
 from studio.instances.status_counts import counts_by_status
+from studio.instances.visibility import workflows_of_user
 
 COUNT_PATIENCE_S = 1
 MILLION = 1_000_000
@@ -43,7 +44,7 @@ def page_of(asked: ListAddress, user: Any) -> Page:
     newest = Instance.objects.order_by("-key").values_list("key", flat=True).first() or 0
     found = searching.search(
         asked.query,
-        workflows=_workflows(user),
+        workflows=workflows_of_user(user),
         sort=asked.sort,
         limit=PAGE,
         before=asked.before,
@@ -63,7 +64,7 @@ def page_of(asked: ListAddress, user: Any) -> Page:
 
 def counts_of(asked: ListAddress, user: Any) -> Mapping[str, int] | None:
     """Count what the search finds by status, whatever status it asks for; None if no index can count it in time."""
-    query, workflows = parse(asked.query.replaced("status")), _workflows(user)
+    query, workflows = parse(asked.query.replaced("status")), workflows_of_user(user)
     try:
         with patience(COUNT_PATIENCE_S):
             if not counting.names_only(query):
@@ -78,7 +79,7 @@ def count_newer(asked: ListAddress, user: Any, key: int) -> int:
     """Count the instances that match and were started since, up to 99; 0 if that takes too long."""
     try:
         with patience(COUNT_PATIENCE_S):
-            return counting.count_newer(asked.query, key, workflows=_workflows(user))
+            return counting.count_newer(asked.query, key, workflows=workflows_of_user(user))
     except TooSlowError:
         return 0
 
@@ -87,11 +88,6 @@ def busiest(user: Any, most: int = 3) -> list[str]:
     """Return the workflows that most of the newest instances are of."""
     newest = Instance.objects.order_by("-key").values_list("workflow", flat=True)[:NEWEST]
     return [name for name, _ in Counter(visible(user, newest)).most_common(most)]
-
-
-def _workflows(user: Any) -> list[str] | None:
-    """Return the workflows that a user may see; None if that is all."""
-    return None if sees_all(user) else visible(user, workflow_names())
 
 
 def _sum(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

@@ -19,10 +19,10 @@ from studio.access.cookies import session_key_of
 from studio.access.people import in_thread, person_now
 from studio.access.permissions import RefusedError, rights
 from studio.access.routes import routes_of
-from studio.approvals.live import count_piece
 from studio.frame import pieces
 from studio.frame.hub import hub
 from studio.frame.live_view import LiveView
+from studio.live.counts import count_pieces
 from studio.live.topics import UnknownViewError, view_of
 
 log = logging.getLogger("studio.live")
@@ -195,11 +195,11 @@ class StudioConsumer(AsyncWebsocketConsumer):
         return replace(found, pieces={**found.pieces, **await self._count()})
 
     async def _count(self) -> Mapping[str, pieces.Piece]:
-        """Render the count in the navigation. A user's tabs share it until anything changes."""
+        """Render the counts in the navigation. A user's tabs share it until anything changes."""
         version, key = hub().version(None), ("count", self.routes, self.user.pk)
         found = cache.get(key, version)
         if found is None:
-            found = pieces.Drawing(await in_thread(self._render, count_piece))
+            found = pieces.Drawing(await in_thread(self._render, count_pieces))
             cache.keep(key, version, found)
         return found.pieces
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from django.http import HttpResponse, HttpResponseNotModified
 
 from studio.access.permissions import Verb
-from studio.approvals.live import count_piece
 from studio.frame.errors import bad_request
 from studio.frame.guard import guard, public
 from studio.frame.pieces import HtmxRequest, frame_of
+from studio.live.counts import count_pieces
 from studio.live.topics import UnknownViewError, view_of
 
 
@@ -25,7 +25,7 @@ def live_frame(request: HtmxRequest) -> HttpResponse:
     except UnknownViewError:
         return bad_request(request)
     drawing = topic.draw(request.user)
-    drawing = replace(drawing, pieces={**drawing.pieces, **count_piece(request.user)})
+    drawing = replace(drawing, pieces={**drawing.pieces, **count_pieces(request.user)})
     if request.htmx.ptag == drawing.tag:
         return HttpResponseNotModified()
     return HttpResponse(frame_of(drawing), headers={"HX-PTag": drawing.tag})

@@ -6,6 +6,7 @@ from django.http import QueryDict
 
 from studio.approvals.live import ApprovalsView
 from studio.audit.live import AuditView
+from studio.errors.live import ErrorsView, ErrorView
 from studio.frame.live_view import LONGEST_QUERY, LiveView
 from studio.home.live import HomeView
 from studio.instance.live import InstanceView
@@ -20,6 +21,8 @@ VIEWS: tuple[type[LiveView], ...] = (
     WorkflowView,
     InstancesView,
     InstanceView,
+    ErrorsView,
+    ErrorView,
     ApprovalsView,
     SchedulesView,
     AuditView,

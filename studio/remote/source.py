@@ -9,13 +9,18 @@ from engine.command.source import Source
 from engine.command.subcommand import Options, UsageError
 from engine.status.json_text import Document
 from studio.client import Client, ClientError
-from studio.remote import acting, all_at_once, reading
+from studio.remote import acting, all_at_once, error_groups, reading
 from studio.remote.refusals import refusal
 
 READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "list": reading.listed,
     "show": reading.show,
     "health": reading.health,
+    "errors list": error_groups.listed,
+    "errors show": error_groups.show,
+    "errors resolve": error_groups.resolve,
+    "errors ignore": error_groups.ignore,
+    "errors reopen": error_groups.reopen,
     "events list": reading.events,
     "schedules list": reading.schedules,
     "start": acting.start,

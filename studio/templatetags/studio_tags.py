@@ -30,6 +30,7 @@ from studio.display import payloads
 from studio.display.at_least import AtLeast
 from studio.display.status import PARTS, Look
 from studio.display.times import first_text
+from studio.errors.visibility import count_open
 from studio.frame.headers import csrf_header
 from studio.frame.icons import icons_address
 from studio.frame.notes import notes_of
@@ -59,6 +60,7 @@ def frame(context: RequestContext) -> str:
     context["may_administer"] = lambda: allowed(user, Verb.ADMINISTER, None)
     context["rail_views"] = lambda: rail_of(user, _view_open(request))
     context["approvals_mine"] = lambda: inbox.count_mine(user)  # queried only when it is used
+    context["errors_open"] = lambda: count_open(user)
     return ""
 
 

@@ -38,7 +38,7 @@ OF_THE_ENGINE = {
         *("is_tied", "depth", "notify_pending", "ends_as", "retention"),
     ),
     "Step": ("pk", "instance", "wake_is_fixed"),
-    "Attempt": ("pk", "instance", "quarantined"),
+    "Attempt": ("pk", "instance", "quarantined", "failed_at"),
     "Event": ("key", "instance"),
     "OpenRequest": ("pk", "instance"),
     "Generation": ("key", "instance"),
@@ -58,6 +58,8 @@ WORDS_OF_MODELS = {
     "Audit": "audit trail",
     "OpenRequest": "request",
     "EndedRequest": "request",
+    "Failure": "error group",
+    "FailureCount": "error group",
     "IndexedPath": "search path",
     "SearchValue": "search path",
 }

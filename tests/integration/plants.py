@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from engine.models import (
     Audit,
+    Failure,
+    FailureCount,
     Generation,
     IndexedPath,
     Instance,
@@ -21,6 +23,8 @@ from engine.models import (
     Step,
     Waiter,
 )
+from engine.values.error_record import ErrorRecord
+from engine.values.fingerprint import failed
 from tests.integration.rows import NOW, attempt_of, event_of, row_of, step_of
 
 LATER = NOW + timedelta(minutes=1)
@@ -814,3 +818,84 @@ def _value_at_no_path() -> None:
 def _value_that_is_missing() -> None:
     path_of("params.customer")
     row_of(params={"customer": {}})
+
+
+# Failures
+
+
+def failure_of(**values: Any) -> Failure:
+    """Write a group whose fingerprint is right, unless it is given."""
+    group = failed(ErrorRecord("Declined", "no"), workflow="tick", step="s1")
+    given = {name: getattr(group, name) for name in group.__slots__}
+    return Failure.objects.create(**{**given, "first_seen": NOW, "counted_to": NOW, **values})
+
+
+def failed_attempt(group: Failure, **values: Any) -> Instance:
+    instance = running()
+    step_of(instance, attempts=1)
+    ended = {"status": "errored", "finished_at": LATER, "failed_at": LATER, "error": {"type": "Declined"}}
+    attempt_of(instance, **{**ended, "fingerprint": group.fingerprint, **values})
+    return instance
+
+
+@plants("failures-have-groups")
+def _attempt_without_its_group() -> None:
+    failed_attempt(Failure(fingerprint="0123456789abcdef"))
+
+
+@plants("failures-have-groups")
+def _instance_of_the_group_of_another_workflow() -> None:
+    group = failure_of()
+    row_of(workflow="nap", fingerprint=group.fingerprint)
+
+
+@plants("failed-attempts-belong-to-their-group")
+def _fingerprint_of_a_success() -> None:
+    failed_attempt(failure_of(), status="complete", error=None)
+
+
+@plants("failed-attempts-belong-to-their-group")
+def _failure_at_another_time() -> None:
+    failed_attempt(failure_of(), failed_at=NOW)
+
+
+@plants("failed-attempts-belong-to-their-group")
+def _failure_without_a_fingerprint() -> None:
+    failed_attempt(failure_of(), fingerprint=None)
+
+
+@plants("failed-attempts-belong-to-their-group")
+def _failure_with_another_error() -> None:
+    failed_attempt(failure_of(), error={"type": "Refused"})
+
+
+@plants("failed-attempts-belong-to-their-group")
+def _failure_of_another_phase() -> None:
+    failed_attempt(failure_of(phase="rollback"))
+
+
+@plants("fingerprints-are-computed")
+def _fingerprint_of_another_message() -> None:
+    failure_of(message="yes")
+
+
+@plants("fingerprints-are-computed")
+def _kin_of_another_error() -> None:
+    failure_of(kin="0123456789abcdef")
+
+
+@plants("failures-are-counted")
+def _hour_that_lacks_a_failure() -> None:
+    at = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(days=1)
+    moments = {"started_at": at, "finished_at": at, "failed_at": at}
+    failed_attempt(failure_of(first_seen=at, counted_to=at + timedelta(hours=5)), **moments)
+
+
+@plants("failures-are-counted")
+def _count_of_no_group() -> None:
+    FailureCount.objects.create(fingerprint="0123456789abcdef", hour=NOW, attempts=1)
+
+
+@plants("failures-are-counted")
+def _count_of_an_hour_that_is_not_over() -> None:
+    FailureCount.objects.create(fingerprint=failure_of().fingerprint, hour=NOW, attempts=1)

@@ -60,6 +60,7 @@ AUDITED = """
     INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, before, after, outcome, reason, at)
     VALUES ('pause', 'ana', '', 'w', 'one', '', '', 'done', '', %s)
 """
+NEW_TABLES = ("engine_failure", "engine_failure_count", "engine_indexedpath", "engine_searchvalue")
 
 Rows = dict[str, list[dict[str, object]]]
 
@@ -190,10 +191,10 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
     before = _sorted(earlier.rows())
     assert len(before["engine_instance"]) == 13
     earlier.migrate()
-    new = {"engine_indexedpath": [], "engine_searchvalue": []}
+    new = {table: list[dict[str, object]]() for table in NEW_TABLES}
     assert _sorted(_without_new_columns(earlier.rows(), before)) == {**before, **new}
     recorded = earlier.ask("SELECT name FROM django_migrations WHERE app = 'engine' ORDER BY 1")
-    assert recorded == [("0001_start",), ("0002_search",), ("0005_restart",)]
+    assert recorded == [("0001_start",), ("0002_search",), ("0005_restart",), ("0006_failures",)]
     upgraded = earlier.schema()
     earlier.migrate("engine", "zero")
     earlier.migrate("engine")

@@ -12,11 +12,14 @@ import pytest
 from django.db import OperationalError, connection
 
 from engine import WorkflowStep, workflow, workflows
-from engine.models import Instance, ScheduleRow, Worker
+from engine.models import Failure, FailureCount, Instance, ScheduleRow, Worker
 from engine.steer import retention
 from engine.steer.clock import database_time
+from engine.values.error_record import ErrorRecord
+from engine.values.fingerprint import failed
 from engine.worker import claims, periodic, schedules, shift
 from studio.models import Webhook, WebhookDelivery
+from tests.integration.rows import attempt_of, row_of, step_of
 from tests.shifts import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_registry")]
@@ -126,6 +129,30 @@ def test_finished_instances_are_deleted_by_the_shift_at_the_front(monkeypatch: p
         wait_until(lambda: bool(swept))
         time.sleep(0.5)
     assert len(swept) == 1
+
+
+def test_failures_are_counted_by_the_shift_at_the_front(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare()
+    monkeypatch.setattr(periodic, "COUNT_SECONDS", 0.2)
+    group = failed(ErrorRecord("Declined", "no"), workflow="report", step="s1")
+    kept = {name: getattr(group, name) for name in group.__slots__}
+    began = database_time().replace(minute=0, second=0, microsecond=0) - DAY
+    Failure.objects.create(**kept, first_seen=began, counted_to=began)
+    at = began + timedelta(minutes=5)
+    gone = row_of(workflow="report", status="complete", wake_at=None, finished_at=at, created_at=began)
+    step_of(gone, status="errored", finished_at=at, attempts=1, delivery=1, started_at=began)
+    attempt_of(
+        gone,
+        status="errored",
+        error={"type": "Declined"},
+        started_at=began,
+        finished_at=at,
+        failed_at=at,
+        fingerprint=group.fingerprint,
+    )
+    with keeping_time("one", "two"):
+        wait_until(lambda: FailureCount.objects.exists())
+    assert list(FailureCount.objects.values_list("hour", "attempts")) == [(began, 1)]
 
 
 def test_old_bodies_of_deliveries_are_deleted_too_though_no_more_arrive(

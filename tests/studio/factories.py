@@ -14,7 +14,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
-from engine.models import Attempt, Audit, Event, Instance, Log, Step, Worker
+from engine.models import Attempt, Audit, Event, Failure, Instance, Log, Step, Worker
 
 _numbers = count(1)
 PASSWORD = "a long and plain password"
@@ -227,6 +227,14 @@ def attempts_of(steps: Sequence[Step]) -> None:
         )
         for step in steps
     )
+
+
+def failure(workflow: str = "orders", **given: Any) -> Failure:
+    """Make a group of failures whose instances have been deleted."""
+    fields = {"fingerprint": "0123456789abcdef", "kin": "fedcba9876543210", "step": "charge_card"}
+    fields |= {"type": "TimeoutError", "message": "no answer from the card service after ‹n› s"}
+    fields |= {"first_seen": ago(days=2), "counted_to": ago(hours=1)}
+    return Failure.objects.create(**(fields | {"workflow": workflow} | given))
 
 
 def child(of: Instance, status: str = "running", *, name: str = "bill", **given: Any) -> Instance:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.command.local import (
+    errors,
     events,
     health,
     index,
@@ -36,6 +37,11 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "accept-code": steering.accept_code,
     "answer": events.answer,
     "health": health.read,
+    "errors list": errors.listed,
+    "errors show": errors.show,
+    "errors resolve": errors.resolve,
+    "errors ignore": errors.ignore,
+    "errors reopen": errors.reopen,
     "events list": events.listed,
     "events send": events.send,
     "schedules list": schedules.listed,

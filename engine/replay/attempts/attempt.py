@@ -19,11 +19,11 @@ from engine.replay.attempts import raised
 from engine.replay.calls import phases
 from engine.replay.calls.call import Owner
 from engine.replay.operations.operation import Operation
-from engine.replay.records import outcomes
+from engine.replay.records import failures
 from engine.replay.records.history import AttemptRecord, StepRecord
 from engine.replay.records.sensitive import output_masked
 from engine.replay.state import CycleState
-from engine.values.errors import InvalidValueError, StepTimeoutError
+from engine.values.errors import ErrorRecord, InvalidValueError, StepTimeoutError
 from engine.values.retry import StepOptions, backoff_delay, default_delay, is_retryable
 from engine.values.serialization import Codec, Stored
 from engine.values.states import AttemptPhase, AttemptStatus, WaitingFor
@@ -91,8 +91,8 @@ class AttemptedOperation(Operation):
         """Handle a success that an atomic body recorded itself."""
 
     @abstractmethod
-    def _give_up(self, error: str | None) -> None:
-        """Record that no attempt follows, with the error of the last one."""
+    def _give_up(self, attempt: AttemptRecord) -> None:
+        """Record that no attempt follows this one."""
 
     @abstractmethod
     def _refuse(self, error: BaseException) -> None:
@@ -184,12 +184,14 @@ class AttemptedOperation(Operation):
     def _fail(self, attempt: AttemptRecord, error: BaseException) -> None:
         timed_out = isinstance(error, StepTimeoutError)
         self.cycle.finish(attempt, AttemptStatus.TIMED_OUT if timed_out else AttemptStatus.ERRORED)
-        attempt.error = outcomes.error_json(error, step=self.label, attempts=attempt.number)
+        kept = ErrorRecord.of(error)
+        attempt.error = failures.json_of(kept, error, step=self.label, attempts=attempt.number)
+        self.cycle.failures.fail(attempt, self.record, kept, error)
         self.budget.spent += 1
         self.cycle.record(self.record, attempt)
         self._interrupt()
         if not is_retryable(error) or self.budget.spent >= self.options.max_attempts:
-            self._give_up(attempt.error)
+            self._give_up(attempt)
         elif callable(self.options.delay):
             attempt.error = raised.with_class(attempt.error, error)
             self._ask(attempt, error)
@@ -229,7 +231,7 @@ class AttemptedOperation(Operation):
         """Make no further attempt: the delay function said so, or failed with this error."""
         if self._is_answered():
             if error is None:
-                self._give_up(attempt.error)
+                self._give_up(attempt)
             else:
                 self._refuse(error)
             self.cycle.host.poke(self.cycle)

@@ -142,8 +142,8 @@ class DoOperation(AttemptedOperation):
             line = log_line("warning", not_kept(where), {}, self.cycle.host.now_us())
             self.cycle.add_log(LogLine(*line, step_seq=attempt.step_seq, attempt=attempt.number))
 
-    def _give_up(self, error: str | None) -> None:
-        self._conclude(error=error)
+    def _give_up(self, attempt: AttemptRecord) -> None:
+        self._conclude(error=attempt.error)
 
     def _refuse(self, error: BaseException) -> None:
         self._conclude(error=outcomes.error_json(error, step=self.label, attempts=self.record.attempts))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import SynchronousOnlyOperation
 
 from engine.replay.calls.unawaited import check_awaited
+from engine.replay.records.failures import Origin, origin_of
 from engine.replay.records.log_lines import text_of
-from engine.replay.records.outcomes import error_json
+from engine.replay.records.outcomes import error_json, kept_json
 from engine.replay.state import CycleState
 from engine.values import between_steps
 from engine.values.error_record import cut
@@ -19,6 +20,7 @@ from engine.values.errors import (
     AbortWorkflow,
     CompleteWorkflow,
     ControlFlow,
+    ErrorRecord,
     FailWorkflow,
     RepriseError,
     StepError,
@@ -38,6 +40,7 @@ class Ending:
     error: str | None = None
     rolls_back: bool = False  # the rollbacks were requested, or have begun
     dropped: str = ""  # the keys of the output that are not kept
+    origin: Origin | None = None  # of a failure
 
 
 class DeadlockError(RepriseError):
@@ -87,14 +90,16 @@ def of_control_flow(flow: ControlFlow, workflow: Workflow[Any, Any]) -> Ending:
         case AbortWorkflow():
             return Ending(InstanceStatus.TERMINATED, error=_said("Aborted", flow.reason))
         case FailWorkflow():
-            return Ending(InstanceStatus.ERRORED, error=_said("WorkflowFailed", flow.message))
+            said = ErrorRecord("WorkflowFailed", text_of(flow.message))
+            return Ending(InstanceStatus.ERRORED, error=kept_json(said), origin=Origin(said))
         case _:
             return of_error(flow)
 
 
 def of_error(error: BaseException) -> Ending:
     """End as `errored`. The failure of a step that nobody caught is shown as what the step raised."""
-    text = error_json(error)
+    kept = ErrorRecord.of(error)
+    text = kept_json(kept)
     if isinstance(error, StepError):
         data = json.loads(text)
         data |= {
@@ -105,7 +110,7 @@ def of_error(error: BaseException) -> Ending:
             "details": error.details,
         }
         text = json.dumps(data)
-    return Ending(InstanceStatus.ERRORED, error=text)
+    return Ending(InstanceStatus.ERRORED, error=text, origin=origin_of(error, kept))
 
 
 def terminated() -> Ending:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.replay.calls.call import Call
 from engine.replay.calls.unawaited import never_awaited
 from engine.replay.exit import endings
@@ -38,7 +40,7 @@ class Exit:
         cycle = self._cycle
         self._left_out.forget()
         cycle.phase = Phase.LEAVING
-        cycle.writes.leave = how
+        cycle.writes.leave = how if how.failed else replace(how, fingerprint=cycle.failures.latest)
         cycle.host.flush(cycle)
 
     def answered(self, how: Leave, ends_as: str = "", *, has_left: bool) -> bool:
@@ -173,10 +175,14 @@ class Exit:
 
     def close(self, ending: Ending) -> None:
         """Write the end, or, if rollbacks come first, that they begin. Everything else is recorded."""
+        cycle = self._cycle
         if self.decision.rolls_back(ending):
             self.ending = ending
             status, state = InstanceStatus.RUNNING, RollbackState.RUNNING
-            self.leave(Leave(status, error=ending.error, rollback=state, ends_as=ending.status))
+            failed = cycle.failures.of_end(ending.origin)
+            self.leave(
+                Leave(status, error=ending.error, rollback=state, ends_as=ending.status, failed=failed)
+            )
         else:
             self._write_end(ending)
 
@@ -188,12 +194,16 @@ class Exit:
             said.append(never_awaited(cycle.deliveries.calls()))
         for message in filter(None, said):
             cycle.add_log(LogLine(*log_line("warning", message, {}, cycle.host.now_us())))
-        self.leave(Leave(ending.status, output=ending.output, error=ending.error, unreached=self.unreached()))
+        failed, unreached = cycle.failures.of_end(ending.origin), self.unreached()
+        self.leave(
+            Leave(ending.status, output=ending.output, error=ending.error, unreached=unreached, failed=failed)
+        )
 
     def roll_back(self, ending: Ending) -> None:
         """Begin the rollbacks, once it is recorded that they begin."""
         cycle = self._cycle
         self.is_rolling_back, self.decision.after_rollbacks = True, ending
+        cycle.failures.latest = None  # that of the end is recorded
         cycle.steps.forget_asking()  # what was still asked concerned a step
         cycle.phase = Phase.ROLLING_BACK
         cycle.host.poke(cycle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 
+from engine.replay.records import failures
 from engine.replay.records.history import EventRecord, StepRecord
 from engine.replay.records.sensitive import MASK, output_masked
 from engine.values.error_record import cut
@@ -58,13 +59,15 @@ def recorded_error(record: StepRecord) -> Exception:
         types = details.get("type", list(record.event_types))
         seconds = timedelta(seconds=details.get("timeout", 0))
         return _TIMEOUTS[record.kind](record.name, types, seconds)
-    return StepError(
+    error = StepError(
         kept.get("step", record.name),
         kept.get("type", "Error"),
         kept.get("message", ""),
         kept.get("attempts", 1),
         details,
     )
+    failures.mark(error, record, kept)
+    return error
 
 
 def params_refused(params: str, error: Exception) -> NonDeterminismError:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from engine.replay.records.history import AttemptRecord, LogLine, StepRecord
 from engine.replay.records.other_instances import Awaited, NewChild
+from engine.values.fingerprint import Failed
 from engine.values.states import FINAL, InstanceStatus, StepStatus
 
 
@@ -30,6 +31,8 @@ class Leave:
     unreached: tuple[int, ...] = ()
     rollback: str | None = None
     ends_as: str | None = None
+    failed: Failed | None = None  # the group of the failure that it ends with
+    fingerprint: str | None = None  # or else that of the latest failure; None leaves what the row has
 
     @property
     def is_end(self) -> bool:

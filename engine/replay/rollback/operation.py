@@ -128,7 +128,8 @@ class RollbackOperation(AttemptedOperation):
         self._on_complete()
         self.cycle.record(self.record, attempt)
 
-    def _give_up(self, error: str | None) -> None:
+    def _give_up(self, attempt: AttemptRecord) -> None:
+        self.cycle.failures.give_up(attempt)
         self.record.rollback = RollbackState.FAILED
         self.record.wake_us = None
         self.cycle.record(self.record)
@@ -157,7 +158,10 @@ def refuse(cycle: CycleState, record: StepRecord, number: int, error: BaseExcept
         phase=AttemptPhase.ROLLBACK,
     )
     cycle.finish(attempt, AttemptStatus.ERRORED)
-    attempt.error = outcomes.error_json(error, step=record.name, attempts=number)
+    kept = ErrorRecord.of(error)
+    attempt.error = outcomes.kept_json(kept, step=record.name, attempts=number)
+    cycle.failures.fail(attempt, record, kept, error)
+    cycle.failures.give_up(attempt)
     record.rollback = RollbackState.FAILED
     record.wake_us = None
     cycle.record(record, attempt)

@@ -127,6 +127,7 @@ class Rollbacks:
         for attempt in made:
             if attempt.status == AttemptStatus.RUNNING:
                 self._cycle.finish(attempt, AttemptStatus.LOST)
+                self._cycle.failures.lose(attempt, record)
                 self._cycle.record(record, attempt)
 
     def _completed(self) -> None:

@@ -10,9 +10,9 @@ from django.db.models import QuerySet
 
 from engine.models import Instance
 from engine.status.search import MOST_ALIKE
-from engine.status.searching.conditions import ids_begin, is_waiting_for_people, value_test
+from engine.status.searching.conditions import failed_alike, ids_begin, is_waiting_for_people, value_test
 from engine.status.searching.indexed import Indexed, indexed
-from engine.values.query.terms import AtPath, Ids, Names, Operator, Statuses, Stored, Term
+from engine.values.query.terms import AtPath, FailedAlike, Ids, Names, Operator, Statuses, Stored, Term
 from engine.values.shown import stored
 
 _BY_VALUE = """
@@ -67,6 +67,8 @@ def _of_term(term: Term, names: Collection[str], paths: dict[str, list[Indexed]]
     match term.condition:
         case Ids() as condition:
             return _few(Instance.objects.filter(ids_begin(condition)))
+        case FailedAlike() as condition:
+            return _few(Instance.objects.filter(failed_alike(condition)))
         case Names(field="workflow"):
             return _few(Instance.objects.filter(workflow__in=names))
         case Statuses(names=("approval",)):

@@ -19,6 +19,7 @@ from engine.values.query.terms import (
     Bound,
     Condition,
     Errors,
+    FailedAlike,
     Free,
     Ids,
     Literal,
@@ -168,6 +169,11 @@ def _errors(condition: Errors) -> Q:
     return _either(_raw(_HAS_ERROR, [text] * 3) for text in condition.texts)
 
 
+def failed_alike(condition: FailedAlike) -> Q:
+    # Without the test for NULL, its negation would leave out all in which nothing has failed.
+    return Q(fingerprint__isnull=False, fingerprint__in=condition.fingerprints)
+
+
 def _free(condition: Free) -> Q:
     return id_begins(condition.text) | _errors(Errors((condition.text,)))
 
@@ -221,6 +227,7 @@ _READERS: dict[type[Condition], Callable[[Any], Q]] = {
     Stored: lambda condition: Q(status__in=condition.statuses),
     Ids: ids_begin,
     Errors: _errors,
+    FailedAlike: failed_alike,
     Free: _free,
     Moments: _moments,
     Took: _took,

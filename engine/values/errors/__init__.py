@@ -10,6 +10,7 @@ from engine.values.errors.calls import (
     StepConfigError,
 )
 from engine.values.errors.control_flow import AbortWorkflow, CompleteWorkflow, ControlFlow, FailWorkflow
+from engine.values.errors.failures import FailureNotFoundError
 from engine.values.errors.instances import (
     DedupConflictError,
     GenerationNotFoundError,
@@ -83,6 +84,7 @@ __all__ = [
     "ErrorRecord",
     "EventTimeoutError",
     "FailWorkflow",
+    "FailureNotFoundError",
     "GenerationNotFoundError",
     "InstanceExistsError",
     "InstanceFinishedError",

@@ -12,6 +12,7 @@ from engine.values.query.terms import (
     AtPath,
     Condition,
     Errors,
+    FailedAlike,
     Free,
     Ids,
     Literal,
@@ -23,6 +24,7 @@ from engine.values.shown import GROUPS, SHOWN
 
 # A key, and what compares: `status:`, `params.total>=`, `output.total:>`.
 _HEAD = re.compile(r"([A-Za-z_][\w.-]*)(?::(?!/)(>=|<=|!=|=|<|>)?|(>=|<=|!=|=|<|>))", re.ASCII)
+_FINGERPRINT = re.compile("[0-9a-f]{16}")
 _PART = re.compile(r"[^.\s\"]{1,100}")
 LONGEST_PATH = 200
 DEEPEST = 10
@@ -111,6 +113,16 @@ def _errors(key: str, operator: Operator, rest: str) -> Errors:
     return Errors(literals.texts(rest, EXAMPLES[key]))
 
 
+def _failed_alike(key: str, operator: Operator, rest: str) -> FailedAlike:
+    _only_is(key, operator)
+    found = tuple(text.lower() for text in literals.texts(rest, EXAMPLES[key]))
+    wrong = [text for text in found if not _FINGERPRINT.fullmatch(text)]
+    if wrong:
+        rule = f'"{wrong[0]}" is not the fingerprint of a group of errors: it has 16 digits from 0 to f.'
+        raise NotATermError(f"{rule} Write it like {EXAMPLES[key]}.")
+    return FailedAlike(found)
+
+
 def _only_is(key: str, operator: Operator) -> None:
     if operator is Operator.IS:
         return
@@ -142,6 +154,7 @@ EXAMPLES = {
     "workflow": "workflow:orders",
     "status": "status:errored",
     "error": "error:Timeout",
+    "error-group": "error-group:9f3c1a5b7d2e4f60",
     "step": "step:charge_card",
     "tag": "tag:eu",
     "id": "id:order-47",
@@ -154,6 +167,7 @@ _READERS: dict[str, Callable[[str, Operator, str], Condition]] = {
     "workflow": _names,
     "status": _statuses,
     "error": _errors,
+    "error-group": _failed_alike,
     "step": _names,
     "tag": _names,
     "id": _ids,

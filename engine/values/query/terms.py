@@ -68,6 +68,13 @@ class Errors:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedAlike:
+    """Instances whose latest failure belongs to one of these groups of errors, whatever became of them since."""
+
+    fingerprints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Free:
     """Instances whose ID begins with this text or, if none does, whose error contains it, ignoring case."""
 
@@ -125,7 +132,7 @@ class AtPath:
         return ".".join(self.path)
 
 
-Condition = Names | Statuses | Stored | Ids | Errors | Free | Moments | Took | AtPath
+Condition = Names | Statuses | Stored | Ids | Errors | FailedAlike | Free | Moments | Took | AtPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +162,7 @@ _FIELDS: dict[type, str] = {
     Stored: "status",
     Ids: "id",
     Errors: "error",
+    FailedAlike: "error-group",
     Free: "text",
     Took: "duration",
 }

@@ -11,6 +11,7 @@ from engine.values.query.terms import (
     Bound,
     Condition,
     Errors,
+    FailedAlike,
     Free,
     Ids,
     Literal,
@@ -56,6 +57,8 @@ def _said(condition: Condition) -> str:
             return f"the ID begins with {_any(map(_quoted, condition.beginnings))}"
         case Errors():
             return f"its error contains {_any(map(_quoted, condition.texts))}"
+        case FailedAlike():
+            return f"its latest failure belongs to the error group {_any(condition.fingerprints)}"
         case Free():
             text = _quoted(condition.text)
             return f"the ID begins with {text} or, if none does, its error contains it"

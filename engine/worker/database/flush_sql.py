@@ -93,6 +93,7 @@ _REST = f"""
                 WHEN l.status = 'running' THEN i.wake_at ELSE {moment("l.wake_us")} END,
             output = {_output("l")}, unreached = coalesce(l.unreached, '{{}}'),
             error = coalesce(l.error::json, i.error), pause_reason = l.pause_reason::json,
+            fingerprint = coalesce(l.fingerprint, i.fingerprint),
             rollback = coalesce(l.rollback, i.rollback),
             ends_as = CASE WHEN l.status IN ('complete', 'errored', 'terminated') THEN ''
                 WHEN o.ends_as <> '' THEN o.ends_as ELSE coalesce(l.ends_as, '') END,
@@ -104,7 +105,7 @@ _REST = f"""
             )
         FROM json_to_recordset(%(leaves)s) AS l(key bigint, status text, waiting_for text, wake_us bigint,
             signals bigint, output text, large int, error text, pause_reason text,
-            unreached int[], rollback text, ends_as text)
+            unreached int[], rollback text, ends_as text, fingerprint text)
         JOIN ours o ON o.key = l.key
         CROSS JOIN LATERAL (
             SELECT CASE WHEN l.status = 'queued' AND o.is_pausing THEN 'paused'

@@ -22,6 +22,7 @@ from engine.values.errors import ChildIdTakenError
 from engine.values.states import InstanceStatus
 from engine.worker.database import flush_sql, lost_answers
 from engine.worker.database.clock import DatabaseClock, ticks_ns
+from engine.worker.database.failure_groups import FailureGroups
 from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.rows import Answer, Batch
 from engine.worker.database.shift_connection import ShiftConnection
@@ -58,6 +59,7 @@ class Journal:
         self._on_notices = on_notices
         self._waiting: dict[Cycle, None] = {}  # in the order of their requests
         self._wanted = asyncio.Event()
+        self._groups = FailureGroups(connection)
 
     def flush(self, cycle: Cycle) -> None:
         """Write the cycle's records with the next flush, unless it has left."""
@@ -125,6 +127,8 @@ class Journal:
         rows = Batch(self._worker_id)
         for cycle, writes in batch:
             rows.add(cycle, writes)
+        if rows.failures:
+            await self._groups.register(rows.failures)
         sent = ticks_ns()
         found = await self._connection.fetch(_statement(rows), rows.parameters())
         received = ticks_ns()

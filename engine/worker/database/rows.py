@@ -10,6 +10,7 @@ from engine.replay.cycle import Cycle
 from engine.replay.records.history import History, Page
 from engine.replay.records.other_instances import NewChild
 from engine.replay.records.writes import Leave, Writes
+from engine.values.fingerprint import Failed
 from engine.values.records import ATTEMPT, EVENT, LOG, STEP, AttemptRecord, EventRecord, StepRecord
 from engine.values.states import AttemptStatus
 
@@ -104,6 +105,7 @@ class Batch:
         self._logs: list[str] = []
         self._leaves: list[str] = []
         self._large: list[str] = []
+        self.failures: dict[str, Failed] = {}  # what the fingerprints stand for
         self._children: list[str] = []
         self._waiters: list[str] = []
         self.concerns_others = False  # whether it concerns other instances than those of the cycles
@@ -124,12 +126,14 @@ class Batch:
         for record_of_attempt in writes.attempts.values():
             starts = _belongs_to_a_start(record_of_attempt, starting.get(record_of_attempt.step_seq))
             self._attempts.append(_write_attempt(f'{whose},"starts":{_bool(starts)}', record_of_attempt))
+            self._note(record_of_attempt.failed)
         for event_key, seq in writes.consumed.items():
             self._consumed.append(_object({**ours, "event": event_key, "seq": seq}))
         self._logs += [_write_line(whose, line) for line in writes.logs]
         if writes.concerns_others:
             self._add_others(ours, writes, starting)
         if writes.leave is not None:
+            self._note(writes.leave.failed)
             place = self._place(writes.leave.output)
             self._leaves.append(_object({"key": key, **_leave(writes.leave, place)}))
 
@@ -142,6 +146,10 @@ class Batch:
             )
         for seq, other in writes.waiters.items():
             self._waiters.append(_object({**ours, "seq": seq, **other.to_json(), "starts": seq in starting}))
+
+    def _note(self, failed: Failed | None) -> None:
+        if failed is not None:  # of an attempt before that of an end, which is the same group
+            self.failures.setdefault(failed.fingerprint, failed)
 
     def _place(self, output: str | None) -> int:
         """Store a large output next to the rows and return its place, from 1; 0 if it stays in its row."""
@@ -188,6 +196,7 @@ def _leave(leave: Leave, place: int) -> dict[str, object]:
         "unreached": leave.unreached,
         "rollback": leave.rollback,
         "ends_as": leave.ends_as,
+        "fingerprint": leave.fingerprint if leave.failed is None else leave.failed.fingerprint,
     }
 
 

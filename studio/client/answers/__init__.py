@@ -3,6 +3,14 @@
 A later version of the Studio may add keys.
 """
 
+from studio.client.answers.error_groups import Bar as Bar
+from studio.client.answers.error_groups import ErrorGroup as ErrorGroup
+from studio.client.answers.error_groups import ErrorGroupDetails as ErrorGroupDetails
+from studio.client.answers.error_groups import ErrorGroupInstances as ErrorGroupInstances
+from studio.client.answers.error_groups import ErrorGroupsPage as ErrorGroupsPage
+from studio.client.answers.error_groups import LatestFailure as LatestFailure
+from studio.client.answers.error_groups import Recovered as Recovered
+from studio.client.answers.error_groups import Share as Share
 from studio.client.answers.history import Action as Action
 from studio.client.answers.history import ActionOn as ActionOn
 from studio.client.answers.history import Attempt as Attempt

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from random import Random
 
 from engine.values.error_record import ErrorRecord
+from engine.values.fingerprint import LOST, LOST_MESSAGE, Failed, failed
 from tests.bench.many.lines import NULL, stored
 
 
@@ -129,6 +130,14 @@ def of_instance(kind: Kind, message: str, workflow: str, step: str, attempts: in
         f'StepError: Step "{step}" failed after {attempts} attempt{plural}: {kind.type}: {message}'
     )
     return _record(kind, message, trace, step, attempts)
+
+
+def group_of(kind: Kind, message: str, workflow: str, step: str) -> Failed:
+    """Return the group of an attempt that failed so."""
+    if kind.status == "lost":
+        return failed(ErrorRecord(LOST, LOST_MESSAGE), workflow=workflow, step=step)
+    trace = _trace(step, kind, message) if kind.line else ""
+    return failed(ErrorRecord(kind.type, message, traceback=trace), workflow=workflow, step=step)
 
 
 def _record(kind: Kind, message: str, trace: str, step: str, attempts: int) -> str:

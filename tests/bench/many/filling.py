@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from datetime import UTC, datetime
 
 import psycopg
 from psycopg import sql
 
+from engine.steer import failure_counts
 from tests.bench.many import people
 from tests.bench.many.flows import FLOWS, NAMES
 from tests.bench.many.life import Rows
@@ -38,6 +42,17 @@ LEFT JOIN LATERAL (
 ) AS latest ON true
 ON CONFLICT (workflow, name) DO NOTHING
 """
+GROUPS = """
+INSERT INTO engine_failure (fingerprint, kin, workflow, step, phase, type, message, sample, frame, of_attempts,
+    first_seen, counted_to)
+SELECT fingerprint, kin, workflow, step, phase, type, message, sample, frame, of_attempts,
+    timestamptz 'epoch' + first_us * interval '1 microsecond',
+    date_trunc('hour', timestamptz 'epoch' + first_us * interval '1 microsecond', 'UTC')
+FROM json_to_recordset(%s) AS f(fingerprint text, kin text, workflow text, step text, phase text, type text,
+    message text, sample text, frame text, of_attempts bool, first_us bigint)
+ORDER BY fingerprint
+ON CONFLICT (fingerprint) DO NOTHING
+"""
 
 
 class NotEmptyError(Exception):
@@ -59,6 +74,7 @@ def fill(
     shop = Shop(size, now, first_keys)
     _write_all(connection, shop, tell)
     _write_rest(connection, first_keys)
+    _write_groups(connection, shop, now)
     tell("Analyzing the tables")
     connection.autocommit = True
     connection.execute("VACUUM (ANALYZE)")  # as autovacuum does in time
@@ -78,6 +94,15 @@ def _write_rest(connection: psycopg.Connection, first_keys: dict[str, int]) -> N
     connection.execute(WORKERS, values)
     scheduled = [(flow.name, flow.schedule, flow.expression) for flow in FLOWS if flow.schedule]
     connection.execute(SCHEDULES, [[*column] for column in zip(*scheduled, strict=True)])
+    connection.commit()
+
+
+def _write_groups(connection: psycopg.Connection, shop: Shop, now: int) -> None:
+    """Write the groups of what has failed, and count their failures as a worker does."""
+    groups = [asdict(group) | {"first_us": first} for group, first in shop.groups.values()]
+    connection.execute(GROUPS, [json.dumps(groups)])
+    values = {"now": datetime.fromtimestamp(now / 1_000_000, UTC), "batch": len(groups)}
+    connection.execute(failure_counts.COUNT, values)
     connection.commit()
 
 

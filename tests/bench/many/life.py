@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from engine.values.fingerprint import Failed
 from engine.values.identity import request_type
 from tests.bench.many import failures, people
 from tests.bench.many.flows import CHILD, MAX_ATTEMPTS, Call, Flow, plan
@@ -25,6 +26,13 @@ class World:
     timeline: Timeline
     rng: Random
     now: int
+    groups: dict[str, tuple[Failed, int]]  # with the time of the first failure of each
+
+    def note(self, failed: Failed, at: int) -> str:
+        """Keep the group of a failure, and return its fingerprint."""
+        known, first = self.groups.get(failed.fingerprint, (failed, at))
+        self.groups[failed.fingerprint] = known, min(first, at)
+        return failed.fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,7 @@ class Life:
         self.owner, self.worker = people.WORKERS[self.key % len(people.WORKERS)]
         self.steps: list[str] = []
         self.undone: list[int] = []
+        self.fingerprint = NULL
         self.started_by = "" if parent else self._starter()
 
     # Completed steps
@@ -79,7 +88,9 @@ class Life:
             message = kind.message(self.number + number, self.rng)
             error = failures.of_attempt(kind, message, call.name, number)
             began = self._pass(600 * SECOND if kind.status == "timed_out" else 5 * SECOND)
-            self._attempt(self.seq + 1, number, kind.status, began, self.at, error)
+            group = failures.group_of(kind, message, self.flow.name, call.name)
+            self.fingerprint = self.world.note(group, self.at)
+            self._attempt(self.seq + 1, number, kind.status, began, self.at, error, has_failed=True)
             if number < attempts:
                 self._pass(SECOND << (number - 1))
         return message
@@ -193,9 +204,10 @@ class Life:
         rollback = "complete" if self.undone else ""
         rows["engine_instance"].append(
             f"{self.key}\t{self.flow.name}\t{self.id}\t{self.generation}\t{status}\t{waiting_for}\t{rollback}\t"
-            f"{people.params(self.rng, self.number)}\t{output}\t{error}\t{pause_reason}\t{people.tags(self.rng)}\t"
-            f"{self.started_by}\t{self.flow.code}\t{moment(wake)}\t{self.owner if is_held else NULL}\t"
-            f"{self.fence + 1 if self.steps else 0}\t{tie}\t{moment(self.created)}\t{moment(started)}\t"
+            f"{people.params(self.rng, self.number)}\t{output}\t{error}\t{pause_reason}\t"
+            f"{self.fingerprint}\t{people.tags(self.rng)}\t{self.started_by}\t{self.flow.code}\t{moment(wake)}\t"
+            f"{self.owner if is_held else NULL}\t{self.fence + 1 if self.steps else 0}\t{tie}\t"
+            f"{moment(self.created)}\t{moment(started)}\t"
             f"{moment(self.at) if status == 'paused' else NULL}\t{moment(self.at) if ended else NULL}\n"
         )
         rows["engine_step"] += self.steps
@@ -319,10 +331,13 @@ class Life:
         finished: int | None,
         error: str = NULL,
         phase: str = "do",
+        *,
+        has_failed: bool = False,
     ) -> None:
+        failed = f"{self.fingerprint}\t{moment(finished)}" if has_failed else f"{NULL}\t{NULL}"
         self.world.rows["engine_attempt"].append(
             f"{self.key}\t{self.generation}\t{seq}\t{phase}\t{number}\t{status}\t{self.worker}\t{error}\t"
-            f"{moment(started)}\t{moment(finished)}\n"
+            f"{moment(started)}\t{moment(finished)}\t{failed}\n"
         )
 
 

@@ -15,11 +15,12 @@ MINUTE = 60_000_000
 COLUMNS = MappingProxyType(
     {
         "engine_instance": "key workflow id generation status waiting_for rollback params output error pause_reason "
-        "tags started_by code wake_at owner fence parent_key parent_generation parent_step is_tied depth created_at "
-        "started_at paused_at finished_at",
+        "fingerprint tags started_by code wake_at owner fence parent_key parent_generation parent_step is_tied depth "
+        "created_at started_at paused_at finished_at",
         "engine_step": "instance_id generation seq parent kind name count status delivery options attempts lost "
         "event_types wake_at wake_is_fixed output error rollback kept_from started_at finished_at",
-        "engine_attempt": "instance_id generation step_seq phase number status worker error started_at finished_at",
+        "engine_attempt": "instance_id generation step_seq phase number status worker error started_at finished_at "
+        "fingerprint failed_at",
         "engine_generation": "key instance_id number status error rollback code started_at finished_at",
         "engine_event": "key instance_id type payload dedup_key sent_by received_at state consumed_generation "
         "consumed_by",

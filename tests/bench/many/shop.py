@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
+from engine.values.fingerprint import Failed
 from tests.bench.many import fates
 from tests.bench.many.fates import Fate
 from tests.bench.many.flows import FLOWS, WITH_BURST, Flow
@@ -38,6 +39,7 @@ class Shop:
         self.size, self.now = size, now
         self.rng = Random(size.seed)
         self.timeline = Timeline(first_keys)
+        self.groups: dict[str, tuple[Failed, int]] = {}
         self.rows: Rows = {table: [] for table in COLUMNS}
         self.made = self.instances = self.steps = self.owed_errors = 0
         self.burst = min(BURST, size.errors, size.instances // 10)
@@ -61,7 +63,7 @@ class Shop:
 
     def _make(self, created: int, flow: Flow, fate: Fate | None) -> int:
         """Make an instance and its children; return how many they are."""
-        world = World(self.rows, self.timeline, self.rng, self.now)
+        world = World(self.rows, self.timeline, self.rng, self.now, self.groups)
         before = len(self.rows["engine_instance"]), len(self.rows["engine_step"])
         life = Life(world, flow, created)
         calls = life.calls(self._length())

@@ -33,6 +33,7 @@ VALUES = {
     "oldest_id": "SELECT id FROM engine_instance ORDER BY key LIMIT 1",
     "middle": "SELECT max(key) / 2 FROM engine_instance",
     "audit_middle": "SELECT max(key) / 2 FROM engine_audit",
+    "failure": "SELECT fingerprint FROM engine_instance WHERE fingerprint IS NOT NULL AND status = 'errored' LIMIT 1",
     "day": "SELECT (max(created_at) - interval '45 days')::date FROM engine_instance",
 }
 
@@ -42,6 +43,12 @@ PAGES = (
     Asked("/workflows/fulfil-order/"),
     Asked("/workflows/renew-subscription/"),
     Asked("/workflows/rotate-keys/"),
+    Asked("/errors/"),
+    Asked("/errors/", "state=resolved"),
+    Asked("/errors/", "workflow=fulfil-order"),
+    Asked("/errors/", "query=timeout"),
+    Asked("/errors/{failure}/"),
+    Asked("/errors/{failure}/", "span=hour&kind=went_on"),
     Asked("/instances/"),
     Asked("/instances/", "before={middle}"),
     Asked("/instances/", "after={middle}"),

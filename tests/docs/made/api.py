@@ -137,7 +137,7 @@ MODELS = {
     "Worker": "engine.models.worker",
 }
 OF_THE_ENGINE = {"is_old_milestone"}
-MODULES = ("requests", "schedules", "restart", "secrets")
+MODULES = ("requests", "schedules", "restart", "secrets", "failures")
 
 
 def group(name: str) -> str:
@@ -152,13 +152,18 @@ def module(name: str) -> str:
     if name == "restart":
         for kind in ("RestartPlan", "PlannedStep"):
             parts += _class(Entry("engine.steer.restart_plan", kind))
+    if name == "failures":
+        for kind in ("FailureGroup", "Groups", "FailedInstances", "FailedAttempt"):
+            parts += _class(Entry("engine.status.failures.found", kind))
     return "\n\n".join(parts)
 
 
 def functions(name: str) -> Iterator[tuple[str, list[source.Function]]]:
     home = import_module(f"engine.{name}")
     for one in home.__all__:
-        yield one, source.functions_of(getattr(home, one).__module__, one)
+        nodes = source.functions_of(getattr(home, one).__module__, one)
+        if nodes:  # not a class
+            yield one, nodes
 
 
 def fixtures() -> str:

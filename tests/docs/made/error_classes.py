@@ -30,7 +30,7 @@ GROUPS: Mapping[str, tuple[Group, ...]] = {
         Group("engine.replay.handler.loop", ("ForeignAwaitError",)),
         Group("engine.replay.exit.endings", ("DeadlockError", "GivenUpError")),
     ),
-    "instances": (Group(f"{VALUES}.instances"),),
+    "instances": (Group(f"{VALUES}.instances"), Group(f"{VALUES}.failures")),
     "values": (
         Group(f"{VALUES}.values"),
         Group("engine.values.serialization.reading", ("InvalidJSON",)),

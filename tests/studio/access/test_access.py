@@ -142,6 +142,7 @@ class TestViewer:
         instance = factories.instance("waiting", workflow="process-order")
         row = {"expression": "0 9 * * *", "timezone": "UTC", "name": "mornings"}
         ScheduleRow.objects.create(key=1, workflow="process-order", **row)
+        factories.failure("process-order")
         assert viewer.post(address(name, instance), {"reason": "x"}).status_code == 403
         (entry,) = Audit.objects.all()
         assert (entry.actor, entry.outcome, entry.workflow) == ("vic", "denied", "process-order")
@@ -170,6 +171,7 @@ class TestViewer:
     def test_may_read(self, viewer: Client, name: str) -> None:
         instance = factories.instance("waiting", workflow="process-order")
         factories.step(instance, "reserve")
+        factories.failure("process-order")
         where = address(name, instance)
         answer = viewer.get(where, {"topic": "home"} if name == "live-frame" else {})
         assert answer.status_code == 200

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from engine import RollbackContext, StepContext, WorkflowStep, workflow
+from engine import RollbackContext, StepContext, WorkflowStep, failures, workflow
 from engine.models import Instance, ScheduleRow
 from engine.steer.lifecycle import pause
 from engine.steer.restart import restart
@@ -17,6 +17,7 @@ from tests.studio import factories
 
 NOW = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
 OLD_CODE = "0123456789abcdef"
+NO_PAPER, NO_MAIL = "658f7559b6222a31", "5652a3233e7629b3"  # the fingerprints of two groups of errors
 
 
 class Line(BaseModel):
@@ -158,6 +159,7 @@ def open_shop(test: WorkflowTest) -> Shop:
     assert test.run(failed).status == "errored", failed.status
     retrying = workflows["send-receipt"].start("order-1016", id="receipt-3", by="zoe")
     assert test.run(retrying).waiting_for == "retry", retrying.waiting_for
+    failures.resolve(NO_PAPER, by="ana", reason="There is paper again.")
     sleeping = workflows["remind"].start("order-1015", id="remind-5", by="zoe")
     assert test.run(sleeping).waiting_for == "sleep", sleeping.waiting_for
 

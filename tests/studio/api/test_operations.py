@@ -57,6 +57,7 @@ def row(name: str = "mornings", **given: Any) -> ScheduleRow:
 
 def test_these_are_the_operations_and_what_each_needs() -> None:
     one = "workflows/<workflow:name>/instances/<id:id>"
+    group = "errors/<fingerprint:fingerprint>"
     schedule = "schedules/<workflow:name>/<path:schedule>"
     reading = ["me", "workflows", "workflows/<workflow:name>", "instances", one]
     reading += [
@@ -66,6 +67,9 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
     reading += [
         f"{one}/steps/<step:seq>/payloads/<slug:what>",
         "requests",
+        "errors",
+        group,
+        *(f"{group}/{what}" for what in ("instances", "trend", "shares")),
         "schedules",
         "workers",
         "audit",
@@ -95,6 +99,7 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
         f"POST {one}/events": ("operate", "send_event"),
         "POST events": ("view", ""),  # decided for the workflow in the body
         f"POST {one}/requests/<step:seq>/answer": ("view", ""),  # decided by the request itself
+        **{f"POST {group}/{act}": ("view", "") for act in ("resolve", "ignore", "reopen")},  # by its workflow
         f"POST {schedule}/pause": ("operate", "schedule-pause"),
         f"POST {schedule}/resume": ("operate", "schedule-resume"),
         f"POST {schedule}/run": ("operate", "schedule-run"),

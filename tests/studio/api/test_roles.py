@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.db import connections, transaction
 from django.test import AsyncClient
 
-from engine.models import Audit, Event, Instance, ScheduleRow
+from engine.models import Audit, Event, Failure, Instance, ScheduleRow
 from studio.access import tokens
 from studio.access.token_rules import GIVABLE
 from studio.access.verbs import Verb
@@ -38,6 +38,7 @@ CHANGES_NOTHING = READS | {"preview_restart"}
 ABOUT_ALL = {
     *("read_me", "list_workflows", "list_instances", "list_requests", "list_schedules", "list_workers"),
     "list_audit",
+    "list_error_groups",
 }
 SHAPES = documented.operations()[stream.NAME]["responses"]["200"]["content"]["text/event-stream"][
     "x-reprise-events"
@@ -72,6 +73,7 @@ def state() -> tuple[Any, ...]:
         [*Instance.objects.order_by("key").values_list("key", "status", "signals", "generation", "rollback")],
         [*Event.objects.order_by("key").values_list("key", "state")],
         [*ScheduleRow.objects.order_by("key").values_list("key", "paused_at")],
+        [*Failure.objects.order_by("fingerprint").values_list("fingerprint", "decision")],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.studio.api.shop import ORDER, PAID
+from tests.studio.api.shop import NO_MAIL, NO_PAPER, ORDER, PAID
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ _SHIP = "/workflows/ship-order/instances"
 _WAITING, _PAUSED, _COMPLETE = f"{_SHIP}/order-1042", f"{_SHIP}/order-1039", f"{_SHIP}/order-1041"
 _ASKING = "/workflows/refund/instances/refund-7"
 _WEEKLY = "/schedules/sales-report/weekly"
+_MAIL, _PAPER = f"/errors/{NO_MAIL}", f"/errors/{NO_PAPER}"
 
 
 def _read(operation: str, path: str) -> Call:
@@ -104,6 +105,14 @@ CALLS = (
         f"{_ASKING}/requests/1/answer",
         {"answer": {"refund": True}, "comment": "The lid broke."},
     ),
+    _read("list_error_groups", "/errors?workflow=send-receipt"),
+    _read("read_error_group", _PAPER),
+    _read("list_error_group_instances", f"{_PAPER}/instances"),
+    _read("read_error_group_trend", f"{_MAIL}/trend?unit=hour"),
+    _read("read_error_group_shares", f"{_MAIL}/shares"),
+    _do("resolve_error_group", f"{_MAIL}/resolve", {"reason": "The mail server has more memory."}),
+    _do("ignore_error_group", f"{_MAIL}/ignore", {"reason": "They are moving it.", "count": 20}),
+    _do("reopen_error_group", f"{_PAPER}/reopen", {"reason": "It is out of paper again."}),
     _read("list_schedules", "/schedules"),
     _do("pause_schedule", f"{_WEEKLY}/pause", {"reason": "Holidays."}),
     _do("resume_schedule", "/schedules/sales-report/yearly/resume", {}),

@@ -27,6 +27,7 @@ SAME = {
     "Workflows": "WorkflowsAnswer",
     "WorkflowWithSchedules": "WorkflowAnswer",
     "SchedulesPage": "SchedulesAnswer",
+    "ErrorGroupsPage": "ErrorGroupsAnswer",
     "Steered": "SteeredAnswer",
     "StartError": "StartErrorAnswer",
     "Batch": "BatchAnswer",

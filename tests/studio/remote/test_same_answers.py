@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine import workflows
+from engine import failures, workflows
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.models import Event, Instance, ScheduleRow
 from engine.status.searching import searching
@@ -20,6 +20,7 @@ from engine.steer import events
 from studio.client import Client
 from studio.remote import reading
 from studio.remote.source import READERS
+from tests.stories import run_to_end
 from tests.studio import factories
 from tests.studio.remote.conftest import Run
 
@@ -31,7 +32,9 @@ PASSING = frozenset(("now", "why", "oldest_due_seconds"))
 OWN = PASSING | {
     *("started_by", "sent_by", "paused_by"),
     *("created_at", "started_at", "finished_at", "received_at", "wake_at", "deadline_at", "paused_at"),
+    *("decided_by", "decided_at"),
 }
+STUMBLED = "90317a7f59d6f5bc"  # the group of what "stumble" fails with
 ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
 
 
@@ -53,6 +56,10 @@ def _much() -> None:
         "complete", id="done", output={"total": 1e16, "rest": [-0.0, None]}, params={"b": 1, "a": 2}
     )
     factories.instance("paused", id="0193f2c4-7c1e-7000-8000-000000000000", workflow="a-rather-long-name")
+    for attempts in (1, 2):
+        run_to_end(workflows["stumble"].start({"attempts": attempts}, id=f"stumble-{attempts}"))
+    failures.resolve(STUMBLED, by="ana", reason="It is gone.")
+    run_to_end(workflows["stumble"].start({"attempts": 1}, id="stumble-3"))
     soon = timezone.now() + timedelta(hours=3, minutes=1)
     for name, at in (("mornings", soon), ("*/5 * * * *", None)):
         ScheduleRow.objects.create(
@@ -89,6 +96,12 @@ READS = [
     ["events", "list", "{retrying}", "--full", "--state", "buffered"],
     ["schedules"],
     ["schedules", "list", "--workflow", "tick"],
+    ["errors"],
+    ["errors", "list", "--state", "all", "--workflow", "tick", "--query", "PAPER"],
+    ["errors", "list", "--state", "all", "--limit", "1"],
+    ["errors", "show", STUMBLED],
+    ["errors", "show", STUMBLED, "--full", "--which", "went_on", "--unit", "hour", "--limit", "1"],
+    ["list", "--query", f"error-group:{STUMBLED}"],
     ["health"],
     ["health", "--min-workers", "0", "--max-due", "10d", "--max-paused", "5"],
     ["restart", "orders/mapped", "--preview"],
@@ -105,6 +118,14 @@ READS = [
     ["start", "process-order", "{"],
     ["start", "tick", "--id", "no id"],
     ["start", "tick", "--retention", "done=7d"],
+    ["errors", "show", "0123456789abcdef"],
+    ["errors", "show", "0123"],
+    ["errors", "list", "--workflow", "tik"],
+    ["errors", "list", "--before", "x"],
+    ["errors", "ignore", STUMBLED],
+    ["errors", "ignore", STUMBLED, "--until", "2026-01-01T00:00Z", "--reason", "x"],
+    ["errors", "ignore", STUMBLED, "--until", "tomorrow", "--reason", "x"],
+    ["errors", "resolve", "0123456789abcdef"],
     ["delete", "{retrying}", "--reason", "x"],
     ["retry-rollback", "orders/mapped"],
     ["restart", "orders/mapped", "--from-step", "resiz", "--kind", "map", "--reason", "x"],
@@ -270,6 +291,15 @@ def _schedule_paused(id: str) -> None:
     ScheduleRow.objects.update(paused_at=timezone.now(), next_at=None)
 
 
+def _stumbled(id: str) -> None:
+    run_to_end(workflows["stumble"].start({"attempts": 1}, id=id))
+
+
+def _resolved(id: str) -> None:
+    _stumbled(id)
+    failures.resolve(STUMBLED)
+
+
 def _forget() -> None:
     Instance.objects.all().delete()
     ScheduleRow.objects.all().delete()
@@ -297,6 +327,12 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["answer", "orders/{id}", "decide", '{"refund": true, "amount": 5}', "--comment", "fine"], _asking),
     (["answer", "orders/{id}", "1", '{"refund": true, "amount": 5}'], _asking),
     (["events", "send", "listen-for/{id}", "go", '{"n": 1}', "--dedup-key", "k"], _listening),
+    (["errors", "resolve", STUMBLED, "--reason", "x"], _stumbled),
+    (
+        ["errors", "ignore", STUMBLED, "--until", "2099-01-01T00:00Z", "--count", "9", "--reason", "x"],
+        _stumbled,
+    ),
+    (["errors", "reopen", STUMBLED], _resolved),
     (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
     (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
 ]
@@ -355,6 +391,10 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["events", "send", "listen-for/a", "order-approved", '{"approved": [1]}'], _listening),
     (["events", "send", "listen-for/a", "go", "1", "--dedup-key", "k"], _with_key),
     (["events", "send", "listen-for/a", "go", "1"], _full),
+    (["errors", "show", "0123456789abcdef"], _none),
+    (["errors", "resolve", "0123456789abcdef"], _none),
+    (["errors", "ignore", STUMBLED, "--until", "2020-01-01T00:00Z", "--reason", "x"], _stumbled),
+    (["errors", "ignore", STUMBLED, "--reason", "x" * 2001], _stumbled),
     (["schedules", "run", "tick", "evenings"], _none),
 ]
 

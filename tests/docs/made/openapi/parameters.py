@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from studio.api.fields import INSTANCE_ID, WORKFLOW_NAME
+from studio.frame.addresses import Fingerprint
 
 KEY = r"^[!-+\--~]([ -+\--~]*[!-+\--~])?$"  # ASCII without commas
 
@@ -43,6 +44,14 @@ SHARED: dict[str, Any] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
         "example": "weekly",
     },
+    "Fingerprint": {
+        "name": "fingerprint",
+        "in": "path",
+        "required": True,
+        "description": "What identifies a group of errors.",
+        "schema": {"type": "string", "pattern": f"^{Fingerprint.regex}$"},
+        "example": "0f1e2d3c4b5a6978",
+    },
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
@@ -59,7 +68,13 @@ SHARED: dict[str, Any] = {
         "schema": {"type": "string"},
     },
 }
-BY_CONVERTER = {"workflow": "WorkflowName", "id": "InstanceId", "step": "StepNumber", "path": "ScheduleName"}
+BY_CONVERTER = {
+    "workflow": "WorkflowName",
+    "id": "InstanceId",
+    "step": "StepNumber",
+    "path": "ScheduleName",
+    "fingerprint": "Fingerprint",
+}
 # What a `slug` stands for, by operation.
 CHOICES = {
     "read_payload": ("Which value.", ["params", "output", "error"]),

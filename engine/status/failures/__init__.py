@@ -1,0 +1,29 @@
+"""Groups of failures that are alike, as pages, programs and the command line show them.
+
+Every function takes the workflows that a person may see; None: all of them.
+"""
+
+from engine.status.failures.found import FailedAttempt, FailedInstances, FailureGroup, Groups
+from engine.status.failures.reading import count_open, group, groups, kin
+from engine.status.failures.recovered import Recovered, recovered
+from engine.status.failures.shares import Share, shares
+from engine.status.failures.trend import trend
+from engine.status.failures.within import instances, sample_trace
+
+__all__ = [
+    "FailedAttempt",
+    "FailedInstances",
+    "FailureGroup",
+    "Groups",
+    "Recovered",
+    "Share",
+    "count_open",
+    "group",
+    "groups",
+    "instances",
+    "kin",
+    "recovered",
+    "sample_trace",
+    "shares",
+    "trend",
+]
