@@ -28,6 +28,7 @@ from studio.webhooks import delivery as webhook_delivery
 from studio.webhooks import door as webhook_door
 from studio.webhooks import edit as webhook_edit
 from studio.webhooks import views as webhooks
+from studio.workers import views as workers
 from studio.workflows import start
 from studio.workflows import views as workflows
 
@@ -60,6 +61,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
     guarded_path("schedules/<step:key>/resume/", schedules.resume, "schedule-resume"),
     guarded_path("schedules/<step:key>/run/", schedules.run, "schedule-run"),
+    guarded_path("workers/", workers.workers, "workers"),
     guarded_path("tokens/", tokens.own, "tokens"),
     guarded_path("tokens/team/", tokens.team, "team-tokens"),
     guarded_path("tokens/people/", tokens.people, "people-tokens"),
