@@ -101,9 +101,7 @@ def load(names: Sequence[str]) -> Load:
     chosen = list(names)[:MOST_WORKFLOWS]
     flow, wait = _flow(chosen)
     found = {name: (n, oldest, paused) for name, n, oldest, paused in _ask(_WAITING, names=chosen, cap=CAP)}
-    queues = (
-        Queue(name, *found.get(name, (0, None, 0)), *(flow.get(name, (0.0, 0.0)))) for name in chosen
-    )
+    queues = (Queue(name, *found.get(name, (0, None, 0)), *(flow.get(name, (0.0, 0.0)))) for name in chosen)
     return Load(tuple(queues), wait)
 
 

@@ -56,7 +56,12 @@ def long_steps(keys: Sequence[int]) -> dict[int, LongStep]:
         if not running:
             return {}
         names, steps_of = {row[1] for row in running}, {row[2] for row in running}
-        values = {"names": sorted(names), "steps_of": sorted(steps_of), "instances": INSTANCES, "steps": STEPS}
+        values = {
+            "names": sorted(names),
+            "steps_of": sorted(steps_of),
+            "instances": INSTANCES,
+            "steps": STEPS,
+        }
         cursor.execute(_ENDED, values)
         usual = {(workflow, name): longest for workflow, name, n, longest in cursor if n >= LEAST_KNOWN}
     found: dict[int, LongStep] = {}

@@ -116,7 +116,12 @@ def _facts(
         )
     for one in queues:
         full = [cluster for cluster in clusters if cluster.name in one.clusters]
-        if one.count and full and all(cluster.is_full for cluster in full) and "slots are busy, and" not in said:
+        if (
+            one.count
+            and full
+            and all(cluster.is_full for cluster in full)
+            and "slots are busy, and" not in said
+        ):
             yield Fact(one.workflow, "waits: its workers have no free slot", one.row_id)
             break  # the oldest
 

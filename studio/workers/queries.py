@@ -89,7 +89,9 @@ def _held(worker_ids: Sequence[int], visible: frozenset[str]) -> Mapping[int, li
         cursor.execute(_HELD, [list(worker_ids), CELLS])
         keys = [(int(worker), int(key)) for worker, key in cursor]
     wanted = [key for _, key in keys]
-    instances = {one.key: one for one in Instance.objects.only("key", "workflow", "id").filter(key__in=wanted)}
+    instances = {
+        one.key: one for one in Instance.objects.only("key", "workflow", "id").filter(key__in=wanted)
+    }
     long = long_steps(wanted)
     found: dict[int, list[Held]] = {}
     for worker, key in keys:
