@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -56,13 +57,8 @@ def long_steps(keys: Sequence[int]) -> dict[int, LongStep]:
         if not running:
             return {}
         names, steps_of = {row[1] for row in running}, {row[2] for row in running}
-        values = {
-            "names": sorted(names),
-            "steps_of": sorted(steps_of),
-            "instances": INSTANCES,
-            "steps": STEPS,
-        }
-        cursor.execute(_ENDED, values)
+        values: dict[str, Any] = {"names": sorted(names), "steps_of": sorted(steps_of)}
+        cursor.execute(_ENDED, values | {"instances": INSTANCES, "steps": STEPS})
         usual = {(workflow, name): longest for workflow, name, n, longest in cursor if n >= LEAST_KNOWN}
     found: dict[int, LongStep] = {}
     for key, workflow, name, started_at, seconds in sorted(running, key=lambda row: row[3], reverse=True):

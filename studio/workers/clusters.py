@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,6 +14,16 @@ LINKS = 2  # to instances, the rest is a number
 BEAT = timedelta(seconds=5)
 LATE_AFTER = 2 * BEAT
 SILENT_AFTER = 4 * BEAT
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """Since when a worker claims nothing, and who said so."""
+
+    at: datetime
+    by: str = ""
+    reason: str = ""
+    is_of_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +40,19 @@ class Process:
     seen_at: datetime
     code: str = ""
     memory: int | None = None  # bytes
-    is_draining: bool = False
-    drained_by: str = ""
-    reason: str = ""
+    cluster_key: int | None = None
+    drain: Drain | None = None
+    code_since: datetime | None = (
+        None  # when its cluster started: what replaces a worker has the code of its cluster
+    )
 
     @property
     def host(self) -> str:
         return self.name.rpartition(":")[0] or self.name
 
     @property
-    def process_id(self) -> str:
-        return self.name.rpartition(":")[2]
+    def is_draining(self) -> bool:
+        return self.drain is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,6 @@ class Line:
     state: str  # up, draining, late or silent
     runs: tuple[Held, ...]
     is_older: bool = False  # its code
-    alone_serves: tuple[str, ...] = ()  # workflows that would have no worker without it
 
     @property
     def cells(self) -> list[str]:
@@ -105,6 +116,8 @@ class Cluster:
     lines: tuple[Line, ...]
     workflows: int
     versions: tuple[str, ...]  # of the code, the newest first
+    key: int | None = None  # of its row; None for workers without a cluster
+    drain: Drain | None = None
 
     @property
     def slots(self) -> int:
@@ -128,44 +141,50 @@ def clusters(
     held: Mapping[int, Sequence[Held]],
     *,
     now: datetime,
-    visible: frozenset[str],
 ) -> list[Cluster]:
     """Arrange workers by cluster. `held` has what each runs, by its key."""
     newest = _newest_code(processes)
-    serving: dict[str, set[int]] = {}
-    for one in processes:
-        if not one.is_draining and now - one.seen_at <= SILENT_AFTER:
-            for name in one.workflows:
-                serving.setdefault(name, set()).add(one.key)
-    grouped: dict[str, list[Line]] = {}
-    for one in sorted(processes, key=lambda one: (one.cluster, one.host, one.started_at, one.key)):
-        line = Line(
-            one,
-            _state(one, now),
-            tuple(sorted(held.get(one.key, ()), key=_order)),
-            is_older=bool(one.code) and one.code != newest,
-            alone_serves=tuple(
-                name for name in one.workflows if name in visible and serving.get(name) == {one.key}
-            ),
-        )
-        grouped.setdefault(one.cluster, []).append(line)
-    return [_cluster(name, lines) for name, lines in grouped.items()]
+    grouped: dict[tuple[str, int | None], list[Line]] = {}
+    for one in sorted(
+        processes, key=lambda one: (one.cluster, one.cluster_key or 0, one.started_at, one.key)
+    ):
+        runs = tuple(sorted(held.get(one.key, ()), key=_order))
+        line = Line(one, _state(one, now), runs, is_older=bool(one.code) and one.code != newest)
+        grouped.setdefault((one.cluster, one.cluster_key), []).append(line)
+    return [_cluster(name, key, lines) for (name, key), lines in grouped.items()]
 
 
-def _cluster(name: str, lines: Sequence[Line]) -> Cluster:
-    newest_first = sorted(lines, key=lambda line: line.process.started_at, reverse=True)
+def alone_serves(
+    leaving: Iterable[int], processes: Sequence[Process], *, now: datetime, visible: frozenset[str]
+) -> list[str]:
+    """Return the workflows that no worker would serve without these, by their keys."""
+    gone = set(leaving)
+    taking = [one for one in processes if not one.is_draining and now - one.seen_at <= SILENT_AFTER]
+    stays = {name for one in taking if one.key not in gone for name in one.workflows}
+    return sorted({name for one in taking if one.key in gone for name in one.workflows} & visible - stays)
+
+
+def _cluster(name: str, key: int | None, lines: Sequence[Line]) -> Cluster:
+    newest_first = sorted(lines, key=lambda line: _code_since(line.process), reverse=True)
+    drains = [line.process.drain for line in lines if line.process.drain is not None]
     return Cluster(
         name,
         tuple(lines),
         len({workflow for line in lines for workflow in line.process.workflows}),
         tuple(dict.fromkeys(line.process.code for line in newest_first if line.process.code)),
+        key,
+        next((drain for drain in drains if drain.is_of_cluster), None),
     )
 
 
 def _newest_code(processes: Sequence[Process]) -> str:
-    """Return the code of the worker that started last: a release starts workers, it ends none by itself."""
+    """Return the code of the cluster that started last: that is what was released last."""
     with_code = [one for one in processes if one.code]
-    return max(with_code, key=lambda one: one.started_at).code if with_code else ""
+    return max(with_code, key=_code_since).code if with_code else ""
+
+
+def _code_since(process: Process) -> datetime:
+    return process.code_since or process.started_at
 
 
 def _state(process: Process, now: datetime) -> str:

@@ -12,7 +12,7 @@ from engine.status.load import load
 from engine.status.servers import STARTS_WITHIN, capacity_of
 from engine.status.usual import long_steps
 from engine.steer.schedules import clock
-from studio.workers.clusters import CELLS, SILENT_AFTER, Cluster, Held, Process, clusters
+from studio.workers.clusters import CELLS, SILENT_AFTER, Cluster, Drain, Held, Process, alone_serves, clusters
 from studio.workers.waiting import Waiting, waiting
 
 FORGOTTEN_AFTER = timedelta(hours=1)  # rows of killed workers stay until another cluster deletes them
@@ -27,16 +27,29 @@ SELECT worker.id, held.key FROM unnest(%s::integer[]) AS worker(id)
 def read_clusters(visible: frozenset[str]) -> tuple[list[Cluster], bool]:
     """Read the workers, and whether a cluster is starting that has none yet."""
     now = clock()
-    rows = list(Worker.objects.filter(seen_at__gt=now - FORGOTTEN_AFTER).order_by("key")[:MOST_WORKERS])
+    rows = _rows(now)
     shifts = [row for row in rows if row.role == "shift"]
     held = _held([row.worker_id for row in shifts], visible)
-    found = clusters(
-        [_process(row, rows) for row in shifts],
-        {row.pk: held.get(row.worker_id, []) for row in shifts},
-        now=now,
-        visible=visible,
-    )
+    found = clusters(processes(rows), {row.pk: held.get(row.worker_id, []) for row in shifts}, now=now)
     return found, not shifts and any(_is_starting(row, now) for row in rows)
+
+
+def left_alone(target: Worker, visible: frozenset[str]) -> list[str]:
+    """Return the workflows that no worker would serve if this worker or cluster drained."""
+    now = clock()
+    rows = _rows(now)
+    leaving = [row.pk for row in rows if target.pk == row.pk or row.cluster_id == target.worker_id]
+    return alone_serves(leaving, processes(rows), now=now, visible=visible)
+
+
+def processes(rows: Sequence[Worker]) -> list[Process]:
+    """Return the workers among these rows. Those of a cluster have its name and its drain."""
+    of = {row.worker_id: row for row in rows if row.role == "cluster"}
+    return [
+        _process(row, None if row.cluster_id is None else of.get(row.cluster_id))
+        for row in rows
+        if row.role == "shift"
+    ]
 
 
 def read_queues(
@@ -59,24 +72,34 @@ def _served(found: Sequence[Cluster]) -> Mapping[str, list[str]]:
     return served
 
 
-def _process(row: Worker, rows: Sequence[Worker]) -> Process:
+def _rows(now: datetime) -> list[Worker]:
+    return list(Worker.objects.filter(seen_at__gt=now - FORGOTTEN_AFTER).order_by("key")[:MOST_WORKERS])
+
+
+def _process(row: Worker, cluster: Worker | None) -> Process:
     return Process(
         key=row.pk,
         name=row.name,
-        cluster=_cluster_of(row, rows),
+        cluster=(cluster.cluster or cluster.name) if cluster is not None else row.cluster or row.name,
         slots=row.slots,
         held=row.held,
         workflows=tuple(row.workflows),
         started_at=row.started_at,
         seen_at=row.seen_at,
+        code=row.code,
+        memory=row.memory,
+        cluster_key=None if cluster is None else cluster.pk,
+        drain=_drain(row, cluster),
+        code_since=None if cluster is None else cluster.started_at,
     )
 
 
-def _cluster_of(row: Worker, rows: Sequence[Worker]) -> str:
-    host = row.name.rpartition(":")[0]
-    own = [one for one in rows if one.role == "cluster" and one.name.rpartition(":")[0] == host]
-    same = [one for one in own if set(one.workflows) == set(row.workflows)]
-    return (same or own)[0].name if own else host
+def _drain(row: Worker, cluster: Worker | None) -> Drain | None:
+    """Return the drain of a worker, or that of its cluster, which outlasts its own."""
+    for one in (cluster, row):
+        if one is not None and one.drained_at is not None:
+            return Drain(one.drained_at, one.drained_by, one.drain_reason, one is not row)
+    return None
 
 
 def _is_starting(row: Worker, now: datetime) -> bool:
