@@ -22,7 +22,7 @@ TIMES = {
     "engine_waiter": ("waiter_id", ("told_at",)),
     "engine_schedule": ("0", ("created_at", "last_planned_at", "next_at", "paused_at")),
     "engine_notice": ("coalesce(instance_key, 0)", ("at", "taken_until")),
-    "engine_worker": ("0", ("seen_at", "started_at")),
+    "engine_worker": ("0", ("drained_at", "seen_at", "started_at")),
 }
 
 

@@ -64,6 +64,7 @@ KINDS: Mapping[type[Exception], tuple[int, str]] = {
     errors.UnknownWorkflowError: (409, "unknown_workflow"),
     errors.ScheduleNotFoundError: (404, "schedule_not_found"),
     errors.ScheduleNotDeclaredError: (409, "schedule_not_declared"),
+    errors.WorkerNotFoundError: (404, "worker_not_found"),
     errors.RequestNotFoundError: (404, "request_not_found"),
     errors.RequestAnsweredError: (409, "request_answered"),
     errors.RequestClosedError: (409, "request_closed"),

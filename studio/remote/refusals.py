@@ -32,6 +32,7 @@ NAMES: Mapping[str, str] = {
     "unknown_workflow": "UnknownWorkflowError",
     "schedule_not_found": "ScheduleNotFoundError",
     "schedule_not_declared": "ScheduleNotDeclaredError",
+    "worker_not_found": "WorkerNotFoundError",
     "request_not_found": "RequestNotFoundError",
     "request_answered": "RequestAnsweredError",
     "request_closed": "RequestClosedError",

@@ -188,10 +188,12 @@ def test_branches_that_failed_alike_all_run_again(returns_errors: bool) -> None:
         return found
 
     instance = ended(story.start())
+    began = len(provider.keys)  # one, if the first failure ended the handler before the other branch began
+    assert began == 2 or not returns_errors
     provider.is_down = False
     instance.retry_step()
     assert ended(instance).output == ["charged", "charged"]
-    assert (len(provider.keys), len({*provider.keys})) == (4, 2)
+    assert (len(provider.keys) - began, len({*provider.keys})) == (2, 2)
 
 
 def test_a_step_that_has_been_rolled_back_cannot_keep_its_key() -> None:

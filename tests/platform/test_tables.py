@@ -19,8 +19,10 @@ from studio.embedded import EmbeddedServer, socket_dir
 from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
-START, SEARCH, LATEST = "0001_start", "0002_search", "0005_restart"
-LACKING = f"The database lacks the migrations engine.{START}, engine.{SEARCH}, engine.{LATEST}."
+START, SEARCH, RESTART, LATEST = "0001_start", "0002_search", "0005_restart", "0007_workers"
+LACKING = (
+    f"The database lacks the migrations engine.{START}, engine.{SEARCH}, engine.{RESTART}, engine.{LATEST}."
+)
 RUN = "Run `python manage.py migrate`."
 OTHERS = ("django_q", "auth", "sessions", "studio")
 
@@ -193,7 +195,10 @@ def test_the_supervisor_migrates_and_says_what(
 ) -> None:
     with outdated(postgresql, "to_migrate", tmp_path) as found:
         stack = make_stack(is_new=True, DATABASE_URL=found["DATABASE_URL"]).start()
-        assert f"Migrated the database: engine.{START}, engine.{SEARCH}, engine.{LATEST}\n" in stack.output()
+        assert (
+            f"Migrated the database: engine.{START}, engine.{SEARCH}, engine.{RESTART}, engine.{LATEST}\n"
+            in stack.output()
+        )
         stack.stop()
         stack.log.unlink()
         stack.start()

@@ -65,6 +65,7 @@ from engine.values.errors.workflows import (
     ScheduleNotFoundError,
     SecretKeyError,
     UnknownWorkflowError,
+    WorkerNotFoundError,
     WorkflowTimeoutError,
 )
 
@@ -126,6 +127,7 @@ __all__ = [
     "StepTimeoutError",
     "UnknownWorkflowError",
     "WorkerLostError",
+    "WorkerNotFoundError",
     "WorkflowTimeoutError",
 ]
 
