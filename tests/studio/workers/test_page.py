@@ -84,8 +84,8 @@ def test_workers_are_listed_by_cluster_with_what_they_run(viewer: Client) -> Non
     assert headline(page) == "All 3 workers are up; 2 of 72 slots are busy."
     groups = re.findall(r'<tr class="group">.*?</tr>', page, re.DOTALL)
     assert [text(group) for group in groups] == [
-        "app-1 2 workers · 2 of 8 slots busy · 1 workflow",
-        "batch-1 1 worker · 0 of 64 slots busy · 2 workflows",
+        "app-1 2 workers · 2 of 8 slots busy · 1 workflow Drain…",
+        "batch-1 1 worker · 0 of 64 slots busy · 2 workflows Drain…",
     ]
     line = row_of(page, f"worker-{one.pk}")
     assert '/workflows/orders/instances/order-1/"' in line
