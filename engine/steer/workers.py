@@ -38,9 +38,9 @@ class Drained:
 
 
 def running() -> list[Worker]:
-    """Return the clusters and shifts seen in the last minute, each cluster before its shifts."""
-    rows = Worker.objects.filter(seen_at__gt=ClockTimestamp() - timedelta(seconds=60))
-    return sorted(rows, key=lambda row: (row.cluster or row.name, row.role, row.name, row.key))
+    """Return the clusters and shifts seen in the last 20 seconds, the clusters first."""
+    rows = Worker.objects.filter(seen_at__gt=ClockTimestamp() - ALIVE_FOR)
+    return [*rows.order_by("role", "name", "worker_id")]
 
 
 def drain(name: str, *, by: object = None, reason: str = "") -> Drained:
