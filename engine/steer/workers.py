@@ -34,7 +34,9 @@ class Drained:
     """A worker or cluster in its new state, and what the person who drained or resumed it should know."""
 
     worker: Worker
+    """The row of the worker or cluster, as it is now."""
     warnings: Sequence[str] = field(default=())
+    """Sentences: which workflows no other worker serves, or why a resumed worker still drains."""
 
 
 def running() -> list[Worker]:

@@ -87,9 +87,7 @@ def test_each_change_is_in_the_audit_trail_once() -> None:
 
 
 def test_a_name_that_is_unknown_and_a_reason_that_is_too_long_are_refused() -> None:
-    with pytest.raises(
-        WorkerNotFoundError, match='no worker "host-3:1". There are: host-1:10, host-1:11'
-    ) as found:
+    with pytest.raises(WorkerNotFoundError, match='no worker "host-3:1"') as found:
         workers.drain("host-3:1")
     assert found.value.known == ("host-1:10", "host-1:11", "host-1:12", "host-2:21")
     with pytest.raises(WorkerNotFoundError):

@@ -56,7 +56,10 @@ def _check(request: ApiRequest, worker: str, body: Because) -> None:
     summary="Drain a worker or a cluster",
 )
 def drain_worker(request: ApiRequest, worker: str, body: Because) -> HttpResponse:
-    """It claims nothing until it is resumed, and finishes what runs. The token must be for all workflows, and of an admin."""
+    """It claims nothing until it is resumed, and finishes what runs.
+
+    The token must be for all workflows, and of an admin.
+    """
     return answer(documents.drained(workers.drain(worker, by=request.auth, reason=body.reason)))
 
 
