@@ -38,6 +38,7 @@ register_converter(addresses.InstanceId, "id")
 register_converter(addresses.StepNumber, "step")
 register_converter(addresses.Anything, "anything")
 register_converter(addresses.HookSlug, "hook")
+register_converter(addresses.WorkerName, "worker")
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 _WEBHOOK = "webhooks/<step:key>/"

@@ -22,6 +22,7 @@ from engine.command.steering import (
     WAKE_NOW,
 )
 from engine.command.subcommand import Subcommand
+from engine.command.workers import WORKERS
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     LIST,
@@ -47,4 +48,5 @@ GROUPS: dict[
 ] = {  # the third item is the default, without a further word
     "events": ("list or send the events of an instance", EVENTS, None),
     "schedules": ("list or control schedules", SCHEDULES, SCHEDULES[0]),
+    "workers": ("list workers, drain or resume them", WORKERS, WORKERS[0]),
 }

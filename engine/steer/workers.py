@@ -34,13 +34,15 @@ class Drained:
     """A worker or cluster in its new state, and what the person who drained or resumed it should know."""
 
     worker: Worker
+    """The row of the worker or cluster, as it is now."""
     warnings: Sequence[str] = field(default=())
+    """Sentences: which workflows no other worker serves, or why a resumed worker still drains."""
 
 
 def running() -> list[Worker]:
-    """Return the clusters and shifts seen in the last minute, each cluster before its shifts."""
-    rows = Worker.objects.filter(seen_at__gt=ClockTimestamp() - timedelta(seconds=60))
-    return sorted(rows, key=lambda row: (row.cluster or row.name, row.role, row.name, row.key))
+    """Return the clusters and shifts seen in the last 20 seconds, the clusters first."""
+    rows = Worker.objects.filter(seen_at__gt=ClockTimestamp() - ALIVE_FOR)
+    return [*rows.order_by("role", "name", "worker_id")]
 
 
 def drain(name: str, *, by: object = None, reason: str = "") -> Drained:

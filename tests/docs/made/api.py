@@ -137,7 +137,7 @@ MODELS = {
     "Worker": "engine.models.worker",
 }
 OF_THE_ENGINE = {"is_old_milestone"}
-MODULES = ("requests", "schedules", "restart", "secrets")
+MODULES = ("requests", "schedules", "restart", "secrets", "workers")
 
 
 def group(name: str) -> str:
@@ -152,6 +152,8 @@ def module(name: str) -> str:
     if name == "restart":
         for kind in ("RestartPlan", "PlannedStep"):
             parts += _class(Entry("engine.steer.restart_plan", kind))
+    if name == "workers":
+        parts += _class(Entry("engine.steer.workers", "Drained"))
     return "\n\n".join(parts)
 
 

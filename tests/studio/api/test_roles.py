@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.db import connections, transaction
 from django.test import AsyncClient
 
-from engine.models import Audit, Event, Instance, ScheduleRow
+from engine.models import Audit, Event, Instance, ScheduleRow, Worker
 from studio.access import tokens
 from studio.access.token_rules import GIVABLE
 from studio.access.verbs import Verb
@@ -33,12 +33,15 @@ READS = {call.operation for call in CALLS if call.method == "GET"}
 # Written by hand: a verb that changes in the code is looked at here.
 VERBS = dict.fromkeys(READS, "view") | dict.fromkeys({*BY_OPERATION} - READS, "operate")
 VERBS["answer_request"] = "approve"
+VERBS |= dict.fromkeys(("drain_worker", "resume_worker"), "administer")
 VERBS[stream.NAME] = "view"
 CHANGES_NOTHING = READS | {"preview_restart"}
 ABOUT_ALL = {
     *("read_me", "list_workflows", "list_instances", "list_requests", "list_schedules", "list_workers"),
     "list_audit",
 }
+# Of all workflows at once: the token must be for all of them.
+OF_ALL = {"read_health", "drain_worker", "resume_worker"}
 SHAPES = documented.operations()[stream.NAME]["responses"]["200"]["content"]["text/event-stream"][
     "x-reprise-events"
 ]
@@ -72,6 +75,7 @@ def state() -> tuple[Any, ...]:
         [*Instance.objects.order_by("key").values_list("key", "status", "signals", "generation", "rollback")],
         [*Event.objects.order_by("key").values_list("key", "state")],
         [*ScheduleRow.objects.order_by("key").values_list("key", "paused_at")],
+        [*Worker.objects.order_by("key").values_list("key", "drained_at")],
     )
 
 
@@ -125,7 +129,7 @@ def is_right(got: Outcome, call: Call, *, may: bool) -> bool:
 def test_a_token_for_another_workflow_finds_nothing(shop: object, program_of: Programs) -> None:
     elsewhere = program_of("admin", workflows=["elsewhere-*"])
     for call in CALLS:
-        if call.operation == "read_health":  # its counts are of all workflows
+        if call.operation in OF_ALL:
             assert outcome(elsewhere, call) == Outcome(403)
             continue
         if call.operation not in ABOUT_ALL:

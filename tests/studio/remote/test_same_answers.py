@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from engine import workflows
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
-from engine.models import Event, Instance, ScheduleRow
+from engine.models import Event, Instance, ScheduleRow, Worker
 from engine.status.searching import searching
 from engine.steer import events
 from studio.client import Client
@@ -31,6 +31,7 @@ PASSING = frozenset(("now", "why", "oldest_due_seconds"))
 OWN = PASSING | {
     *("started_by", "sent_by", "paused_by"),
     *("created_at", "started_at", "finished_at", "received_at", "wake_at", "deadline_at", "paused_at"),
+    *("drained_at", "drained_by", "seen_at"),
 }
 ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
 
@@ -89,6 +90,8 @@ READS = [
     ["events", "list", "{retrying}", "--full", "--state", "buffered"],
     ["schedules"],
     ["schedules", "list", "--workflow", "tick"],
+    ["workers"],
+    ["workers", "list"],
     ["health"],
     ["health", "--min-workers", "0", "--max-due", "10d", "--max-paused", "5"],
     ["restart", "orders/mapped", "--preview"],
@@ -270,7 +273,18 @@ def _schedule_paused(id: str) -> None:
     ScheduleRow.objects.update(paused_at=timezone.now(), next_at=None)
 
 
+def _worker(id: str) -> None:
+    Worker.objects.filter(name="host-1:1").delete()
+    factories.worker(["tick"], name="host-1:1", worker_id=1, held=2)
+
+
+def _drained_worker(id: str) -> None:
+    _worker(id)
+    Worker.objects.update(drained_at=timezone.now(), drained_by="li", drain_reason="y")
+
+
 def _forget() -> None:
+    Worker.objects.all().delete()
     Instance.objects.all().delete()
     ScheduleRow.objects.all().delete()
 
@@ -299,6 +313,8 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["events", "send", "listen-for/{id}", "go", '{"n": 1}', "--dedup-key", "k"], _listening),
     (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
     (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
+    (["workers", "drain", "host-1:1", "--reason", "x"], _worker),
+    (["workers", "resume", "host-1:1"], _drained_worker),
 ]
 
 
@@ -356,6 +372,8 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["events", "send", "listen-for/a", "go", "1", "--dedup-key", "k"], _with_key),
     (["events", "send", "listen-for/a", "go", "1"], _full),
     (["schedules", "run", "tick", "evenings"], _none),
+    (["workers", "drain", "host-1:2"], _worker),
+    (["workers", "resume", "host-1:2", "--reason", "x"], _none),
 ]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from studio.api.fields import INSTANCE_ID, WORKFLOW_NAME
+from studio.frame.addresses import WorkerName
 
 KEY = r"^[!-+\--~]([ -+\--~]*[!-+\--~])?$"  # ASCII without commas
 
@@ -43,6 +44,14 @@ SHARED: dict[str, Any] = {
         "schema": {"type": "string", "minLength": 1, "maxLength": 100},
         "example": "weekly",
     },
+    "WorkerName": {
+        "name": "worker",
+        "in": "path",
+        "required": True,
+        "description": "The name of a worker or a cluster: its host and process id.",
+        "schema": {"type": "string", "pattern": f"^{WorkerName.regex}$"},
+        "example": "web-1:4711",
+    },
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
@@ -59,7 +68,13 @@ SHARED: dict[str, Any] = {
         "schema": {"type": "string"},
     },
 }
-BY_CONVERTER = {"workflow": "WorkflowName", "id": "InstanceId", "step": "StepNumber", "path": "ScheduleName"}
+BY_CONVERTER = {
+    "workflow": "WorkflowName",
+    "id": "InstanceId",
+    "step": "StepNumber",
+    "path": "ScheduleName",
+    "worker": "WorkerName",
+}
 # What a `slug` stands for, by operation.
 CHOICES = {
     "read_payload": ("Which value.", ["params", "output", "error"]),
