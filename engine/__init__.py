@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from engine.values.errors import StepTimeoutError as StepTimeoutError
     from engine.values.errors import UnknownWorkflowError as UnknownWorkflowError
     from engine.values.errors import WorkerLostError as WorkerLostError
+    from engine.values.errors import WorkerNotFoundError as WorkerNotFoundError
     from engine.values.errors import WorkflowTimeoutError as WorkflowTimeoutError
 
 _ERRORS = (
@@ -130,6 +131,7 @@ _ERRORS = (
     "StepTimeoutError",
     "UnknownWorkflowError",
     "WorkerLostError",
+    "WorkerNotFoundError",
     "WorkflowTimeoutError",
 )
 _HOMES = {

@@ -30,6 +30,8 @@ from studio.webhooks import delivery as webhook_delivery
 from studio.webhooks import door as webhook_door
 from studio.webhooks import edit as webhook_edit
 from studio.webhooks import views as webhooks
+from studio.workers import drain as draining
+from studio.workers import views as workers
 from studio.workflows import start
 from studio.workflows import views as workflows
 
@@ -39,6 +41,7 @@ register_converter(addresses.StepNumber, "step")
 register_converter(addresses.Anything, "anything")
 register_converter(addresses.HookSlug, "hook")
 register_converter(addresses.Fingerprint, "fingerprint")
+register_converter(addresses.WorkerName, "worker")
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 _ERROR = "errors/<fingerprint:fingerprint>/"
@@ -69,6 +72,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
     guarded_path("schedules/<step:key>/resume/", schedules.resume, "schedule-resume"),
     guarded_path("schedules/<step:key>/run/", schedules.run, "schedule-run"),
+    guarded_path("workers/", workers.workers, "workers"),
+    guarded_path("workers/<step:key>/drain/", draining.drain, "worker-drain"),
+    guarded_path("workers/<step:key>/resume/", draining.resume, "worker-resume"),
     guarded_path("tokens/", tokens.own, "tokens"),
     guarded_path("tokens/team/", tokens.team, "team-tokens"),
     guarded_path("tokens/people/", tokens.people, "people-tokens"),

@@ -23,6 +23,7 @@ from engine.command.steering import (
     WAKE_NOW,
 )
 from engine.command.subcommand import Subcommand
+from engine.command.workers import WORKERS
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     LIST,
@@ -49,4 +50,5 @@ GROUPS: dict[
     "errors": ("list or decide about errors, in groups of the same kind", ERRORS, ERRORS[0]),
     "events": ("list or send the events of an instance", EVENTS, None),
     "schedules": ("list or control schedules", SCHEDULES, SCHEDULES[0]),
+    "workers": ("list workers, drain or resume them", WORKERS, WORKERS[0]),
 }

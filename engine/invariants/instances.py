@@ -22,9 +22,9 @@ TIMES = {
     "engine_waiter": ("waiter_id", ("told_at",)),
     "engine_schedule": ("0", ("created_at", "last_planned_at", "next_at", "paused_at")),
     "engine_notice": ("coalesce(instance_key, 0)", ("at", "taken_until")),
-    "engine_worker": ("0", ("seen_at", "started_at")),
     "engine_failure": ("0", ("counted_to", "decided_at", "first_seen", "ignored_until")),
     "engine_failure_count": ("0", ("hour",)),
+    "engine_worker": ("0", ("drained_at", "seen_at", "started_at")),
 }
 
 

@@ -23,6 +23,7 @@ from engine.status.steps import items_of
 from engine.steer import schedules
 from engine.steer.requests import Asked, is_answer
 from engine.steer.restart import PlannedStep, RestartPlan
+from engine.steer.workers import Drained, drain_of
 from engine.values.errors import RepriseError
 
 UPCOMING = 5  # times at which a schedule fires
@@ -278,8 +279,9 @@ def request(row: Instance, step: Step) -> Document:
     }
 
 
-def worker(row: Worker) -> Document:
-    """Return a process that serves workflows."""
+def worker(row: Worker, among: Sequence[Worker] = ()) -> Document:
+    """Return a process that serves workflows. It also drains if its cluster, which is among these rows, does."""
+    drain = drain_of(row, among)
     return {
         "role": row.role,
         "name": row.name,
@@ -288,4 +290,16 @@ def worker(row: Worker) -> Document:
         "held": row.held,
         "started_at": row.started_at,
         "seen_at": row.seen_at,
+        "cluster": row.cluster,
+        "version": row.version,
+        "code": row.code,
+        "memory": row.memory,
+        "drained_at": drain.drained_at if drain else None,
+        "drained_by": drain.drained_by if drain else "",
+        "drain_reason": drain.drain_reason if drain else "",
     }
+
+
+def drained(found: Drained) -> Document:
+    """Return a worker that was drained or resumed, and what to know about it."""
+    return {"worker": worker(found.worker), "warnings": list(found.warnings)}

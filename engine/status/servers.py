@@ -12,9 +12,9 @@ from engine.models import Instance, Worker
 from engine.status.facts import Capacity, Servers
 from engine.status.prepared import Prepared
 from engine.steer.clock import ClockTimestamp
+from engine.steer.workers import ALIVE_FOR as ALIVE_FOR
 from engine.values.states import InstanceStatus
 
-ALIVE_FOR = timedelta(seconds=20)
 # A cluster without a shift after this time is draining, or its shifts cannot start.
 STARTS_WITHIN = timedelta(seconds=60)
 

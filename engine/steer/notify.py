@@ -18,6 +18,7 @@ NO_INSTANCE = ""  # something else that pages show
 
 # What `engine_wake` says besides an empty text, which means that something is due, and a worker id.
 REAP = "reap"  # a worker died: look for what it held
+DRAIN = "drain"  # a worker was drained or resumed: look at the own row
 QUARANTINE = "quarantine"  # instances may have to be quarantined: for the processes that run those
 
 # PostgreSQL takes payloads shorter than 8,000 bytes.

@@ -17,6 +17,7 @@ from engine.worker.capacity import LIGHT_SECONDS, SATURATED_NEW_SECONDS, Capacit
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.limits import Limits
 from engine.worker.database.reader import Reader
+from engine.worker.drain import Drain
 from engine.worker.held import Held
 from engine.worker.quarantined import Quarantined, TakesQuarantined
 
@@ -51,6 +52,7 @@ class Claimer:
         on_changed: Callable[[Iterable[int]], None],
         on_notices: Callable[[], None],
         make_cycle: MakeCycle = make_cycle,
+        drain: Drain | None = None,
     ) -> None:
         host.holder = self
         reader.on_reopened = self.on_reopened
@@ -67,6 +69,7 @@ class Claimer:
         self._on_changed = on_changed
         self._on_notices = on_notices
         self._make_cycle = make_cycle
+        self._drain = drain or Drain()
         self._loop = asyncio.get_running_loop()
         self._codes = workflows.codes_that_pause()
         self._waits_until = 0.0
@@ -91,8 +94,13 @@ class Claimer:
 
     @property
     def claims(self) -> bool:
-        """Return whether it claims: it does until the shift that replaces it has started."""
-        return time.monotonic() < self._leaves_at
+        """Return whether it claims: it does not while it drains."""
+        return not self.has_left and not self._drain.is_on
+
+    @property
+    def has_left(self) -> bool:
+        """Return whether the shift that replaces it has started: this one claims nothing more."""
+        return time.monotonic() >= self._leaves_at
 
     @property
     def is_leaving(self) -> bool:
@@ -171,7 +179,7 @@ class Claimer:
 
     async def _step_forward(self) -> None:
         """Become the shift that claims at once, if there is none: two that answer one notification compete."""
-        if not self.is_front and not self._quarantined.is_only and self.claims:
+        if not self.is_front and not self._quarantined.is_only and not self.has_left:
             self.is_front = await self._reader.take_front(sorted(workflows))
 
     async def sweep(self) -> None:
@@ -316,9 +324,12 @@ class Claimer:
             await self._reader.notify_wake()
 
     def _let_leave(self) -> None:
-        """Release to other shifts the instances that have no running body here, or whose bodies never get a thread."""
+        """Release to other shifts the instances that have no running body here, or whose bodies never get a thread.
+
+        If it drains, also the others, as soon as their running bodies have ended.
+        """
         for cycle in list(self._host.cycles.values()):
             if self._host.bodies.waits_in_vain(cycle):
                 cycle.exit.release()
-            elif not cycle.steps.bodies and not cycle.exit.is_going:
+            elif not cycle.exit.is_going and (self._drain.is_on or not cycle.steps.bodies):
                 cycle.exit.quiesce(InstanceStatus.QUEUED)

@@ -13,16 +13,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
 
-from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
-from engine.steer.notify import REAP
+from engine.steer.notify import DRAIN, REAP
 from engine.values.states import InstanceStatus
 from engine.worker import loop_end
+from engine.worker.beats import Beats
 from engine.worker.bodies.attempt import SYNC_BODIES, Bodies
 from engine.worker.bodies.slices import Slices
 from engine.worker.claims import Claimer
@@ -34,7 +34,9 @@ from engine.worker.database.journal import Journal
 from engine.worker.database.reader import Reader
 from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.worker_lock import WorkerLock, WorkerLockLost
+from engine.worker.drain import Drain
 from engine.worker.idle_memory import IdleMemory
+from engine.worker.membership import Membership
 from engine.worker.notices import NOTICE, Notices, worker_ends
 from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic
@@ -49,7 +51,6 @@ LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 0.5
 RECONNECTED_SECONDS = 0.5  # a live worker that has lost its connection takes back by itself what it held
-BEAT_SECONDS = 5.0
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 
@@ -69,6 +70,8 @@ class Terms:
     threads: int = SYNC_BODIES  # for sync bodies
     is_permanent: bool = False  # it belongs to a cluster, and writes its row of `engine_worker`
     keeps_time: bool = False  # runs periodic work
+    membership: Membership = field(default_factory=Membership)  # in a cluster
+    drain: Drain = field(default_factory=Drain)  # outlives a shift that lost its database
 
 
 def run(terms: Terms) -> None:
@@ -137,6 +140,8 @@ class Shift:
         tasks: list[asyncio.Task[None]] = []
         try:
             await self._set_up()
+            if self._terms.is_permanent:
+                await self._beats.beat()  # before the first claim: its cluster may drain
             if self._has_lost_it:
                 log.info("the shift has its database again")
             heartbeat.start()
@@ -154,7 +159,7 @@ class Shift:
         parts = (self._journal, self._changes, self._parent_notices, self._notices)
         found = [self._claim_and_wait(), *(part.run() for part in parts), self._tick(heartbeat)]
         if self._terms.is_permanent:
-            found += [self._look(), self._beat()]
+            found += [self._look(), self._beats.run()]
         if self._terms.keeps_time:
             found.append(Periodic(self._reader, lambda: self._claimer.is_front).run())
         return found
@@ -186,8 +191,18 @@ class Shift:
             self._reader,
             slots=self._terms.slots,
             takes_quarantined=self._terms.takes_quarantined,
+            drain=self._terms.drain,
             on_changed=self._changes.add,
             on_notices=self._parent_notices.send,
+        )
+        self._beats = Beats(
+            self._reader,
+            self._terms.drain,
+            self._terms.membership,
+            name=self.name,
+            slots=self._terms.slots,
+            cycles=self._cycles,
+            on_drain=self._claimer.woken.set,
         )
         self._worker_lock.listen(self._on_wake)
 
@@ -219,7 +234,7 @@ class Shift:
             self._idle_memory.claimed(claimed)
             if claimed or self._cycles:
                 busy_at = time.monotonic()
-            elif not self._claimer.claims or time.monotonic() - busy_at > self._terms.idle_seconds:
+            elif self._claimer.has_left or time.monotonic() - busy_at > self._terms.idle_seconds:
                 break
             if not (claimed and self._claimer.has_backlog):
                 await self._claimer.wait()
@@ -265,14 +280,6 @@ class Shift:
             if has_parent_notices:
                 self._parent_notices.send()
 
-    async def _beat(self) -> None:
-        """Write the shift's row of `engine_worker`."""
-        while True:
-            await self._reader.beat(
-                name=self.name, workflows=sorted(workflows), slots=self._terms.slots, held=len(self._cycles)
-            )
-            await asyncio.sleep(BEAT_SECONDS)
-
     async def _tick(self, heartbeat: Heartbeat) -> None:
         """Show that the loop moves, end the wait when the worker must stop, and detect a server that is silent."""
         patience = lease_seconds()
@@ -292,7 +299,12 @@ class Shift:
             await asyncio.sleep(TICK_SECONDS)
 
     def _retire(self) -> None:
-        """Let another worker take over when it is time; until that is ready, this one continues to claim."""
+        """Let another worker take over when it is time; until that is ready, this one continues to claim.
+
+        A worker that drains stays: its successor would claim.
+        """
+        if self._terms.drain.is_on and not self._retirement.has_begun:
+            return
         if not self._retirement.look() or self._claimer.is_leaving:
             return
         self._claimer.leave_soon()
@@ -307,6 +319,8 @@ class Shift:
     def _on_wake(self, payload: str) -> None:
         if payload == NOTICE:
             self._notices.look()
+        elif payload == DRAIN:
+            self._beats.soon()
         else:
             self._claimer.on_wake(payload, is_own=payload == str(self._worker_lock.number))
 

@@ -22,8 +22,8 @@ from engine.configuration import setting
 from engine.values.errors import RepriseError
 from studio.api.auth import authenticate
 from studio.api.problems import ProblemError, of_database, of_engine, problem
-from studio.frame.errors import LONGEST_PATH
 from studio.frame.compression import compress
+from studio.frame.errors import LONGEST_PATH
 from studio.frame.guard import Rule, add_rule
 
 log = logging.getLogger("studio")

@@ -65,6 +65,7 @@ KINDS: Mapping[type[Exception], tuple[int, str]] = {
     errors.ScheduleNotFoundError: (404, "schedule_not_found"),
     errors.ScheduleNotDeclaredError: (409, "schedule_not_declared"),
     errors.FailureNotFoundError: (404, "failure_not_found"),
+    errors.WorkerNotFoundError: (404, "worker_not_found"),
     errors.RequestNotFoundError: (404, "request_not_found"),
     errors.RequestAnsweredError: (409, "request_answered"),
     errors.RequestClosedError: (409, "request_closed"),

@@ -25,6 +25,7 @@ from studio.api.operations import (
     schedules,
     steering,
     trail,
+    workers,
     workflows,
 )
 from studio.api.problems import ProblemError, WrongField, problem
@@ -53,7 +54,7 @@ api = Api(
     urls_namespace="reprise-api",
     openapi_extra={"tags": [{"name": name, "description": about} for name, about in TAGS.items()]},
 )
-for module in (workflows, instances, history, steering, events, requests, errors, schedules, trail):
+for module in (workflows, instances, history, steering, events, requests, errors, schedules, trail, workers):
     api.add_router("", module.router)
 
 

@@ -29,6 +29,8 @@ ACTIONS = {
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",
+    "worker-drain": "drained the worker",
+    "worker-resume": "resumed the worker",
     "webhook-create": "made the webhook",
     "webhook-change": "changed the webhook",
     "webhook-rotate": "changed the secret of the webhook",
@@ -47,6 +49,8 @@ ACTIONS = {
     "view-delete": "deleted the shared view",
 }
 
+_SUBJECTS = ("schedule", "webhook", "view", "error", "worker")  # what it was about, if not an instance
+
 
 def action_text(entry: Audit) -> str:
     """Describe what a user did, or was not allowed to do."""
@@ -54,7 +58,7 @@ def action_text(entry: Audit) -> str:
     data = entry.data if isinstance(entry.data, dict) else {}
     if entry.verb == schedules.REFUSED:
         return f"could not start the planned run of schedule {_isolated(data.get('schedule'))}"
-    subject = data.get("schedule") or data.get("webhook") or data.get("view") or data.get("error")
+    subject = next((data[one] for one in _SUBJECTS if data.get(one)), None)
     of = f" {_isolated(subject)}" if subject else ""
     if entry.outcome == "denied":
         return f"denied: {verb}{of}"

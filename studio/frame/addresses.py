@@ -24,6 +24,10 @@ class InstanceId(StringConverter):
     regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
 
 
+class WorkerName(StringConverter):
+    regex = r"[^/]{1,100}"
+
+
 class Anything(StringConverter):
     """The rest of a path, also with line breaks, which Django's own converter does not match."""
 

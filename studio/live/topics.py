@@ -13,6 +13,7 @@ from studio.instance.live import InstanceView
 from studio.instances.live import InstancesView
 from studio.schedules.live import SchedulesView
 from studio.webhooks.live import WebhooksView, WebhookView
+from studio.workers.live import WorkersView
 from studio.workflows.live import WorkflowsView, WorkflowView
 
 VIEWS: tuple[type[LiveView], ...] = (
@@ -28,6 +29,7 @@ VIEWS: tuple[type[LiveView], ...] = (
     AuditView,
     WebhooksView,
     WebhookView,
+    WorkersView,
 )
 
 

@@ -142,6 +142,14 @@ def run_schedule(client: Client, options: Options) -> Document:
     return {"instance": found}
 
 
+def drain_worker(client: Client, options: Options) -> Document:
+    return dict(client.drain_worker(options["worker"], reason=options["reason"]))
+
+
+def resume_worker(client: Client, options: Options) -> Document:
+    return dict(client.resume_worker(options["worker"], reason=options["reason"]))
+
+
 @contextmanager
 def _schedule_named(client: Client, options: Options) -> Iterator[None]:
     try:

@@ -90,6 +90,10 @@ def schedules(client: Client, options: Options) -> Document:
     return {"schedules": rows, "now": page["now"]}
 
 
+def workers(client: Client, options: Options) -> Document:
+    return dict(client.workers_now())
+
+
 def health(client: Client, options: Options) -> Document:
     limits = limits_of(options)
     found = client.health(

@@ -33,6 +33,7 @@ NAMES: Mapping[str, str] = {
     "schedule_not_found": "ScheduleNotFoundError",
     "schedule_not_declared": "ScheduleNotDeclaredError",
     "failure_not_found": "FailureNotFoundError",
+    "worker_not_found": "WorkerNotFoundError",
     "request_not_found": "RequestNotFoundError",
     "request_answered": "RequestAnsweredError",
     "request_closed": "RequestClosedError",

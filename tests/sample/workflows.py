@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from datetime import date
 from typing import Literal
@@ -55,6 +56,12 @@ async def tick(step: WorkflowStep) -> int:
 async def nap(step: WorkflowStep, params: dict[str, int]) -> None:
     """Sleep for `params["seconds"]`."""
     await step.sleep("nap", params["seconds"])
+
+
+@workflow
+async def doze(step: WorkflowStep, params: dict[str, int]) -> None:
+    """Keep a slot for `params["seconds"]`."""
+    await step.do("doze", asyncio.sleep, params["seconds"])
 
 
 @workflow

@@ -70,6 +70,7 @@ ERRORS: list[BaseException] = [
     errors.StepTimeoutError(MINUTE),
     errors.UnknownWorkflowError("ordr", ["order"]),
     errors.WorkerLostError("crop", 3),
+    errors.WorkerNotFoundError("web:1", ["web:2"]),
     errors.WorkflowTimeoutError("timeout", MINUTE),
 ]
 

@@ -16,6 +16,7 @@ from engine.command.local import (
     show,
     start,
     steering,
+    workers,
 )
 from engine.command.source import Source
 from engine.command.subcommand import Options, Subcommand, Terminal
@@ -48,6 +49,9 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "schedules pause": schedules.pause,
     "schedules resume": schedules.resume,
     "schedules run": schedules.run,
+    "workers list": workers.listed,
+    "workers drain": workers.drain,
+    "workers resume": workers.resume,
 }
 
 # Those that print while they work: people do not wait for the end of what takes minutes.

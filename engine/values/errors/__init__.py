@@ -66,6 +66,7 @@ from engine.values.errors.workflows import (
     ScheduleNotFoundError,
     SecretKeyError,
     UnknownWorkflowError,
+    WorkerNotFoundError,
     WorkflowTimeoutError,
 )
 
@@ -128,6 +129,7 @@ __all__ = [
     "StepTimeoutError",
     "UnknownWorkflowError",
     "WorkerLostError",
+    "WorkerNotFoundError",
     "WorkflowTimeoutError",
 ]
 

@@ -151,3 +151,15 @@ class ScheduleNotDeclaredError(RepriseError):
             f'Workflow "{workflow}" no longer declares schedule "{schedule}", so it starts nothing. '
             "Start an instance of the workflow instead."
         )
+
+
+class WorkerNotFoundError(RepriseError, LookupError):
+    """No worker or cluster of that name was seen in the last minute.
+
+    List them with `manage.py workflow workers list`. A name is the host and the process id.
+    """
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(f'There is no worker "{name}". There are: {_some(self.known)}.')

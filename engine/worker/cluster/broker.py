@@ -19,7 +19,7 @@ from engine.worker.cluster.broker_connection import TASKS, BrokerConnection
 from engine.worker.cluster.dispatcher import Dispatcher, Package, Room
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.cluster.quarantine import Quarantine
-from engine.worker.cluster.shift_task import slots
+from engine.worker.cluster.shift_task import membership, slots
 from engine.worker.database import cluster_sql as sql
 
 logger = logging.getLogger("engine.cluster")
@@ -68,6 +68,7 @@ class Broker(ORM):  # type: ignore[misc]
             limits=workflows.limits,
             is_sound=_is_sound,
             quarantine=Quarantine(stop),
+            membership=membership(),
         )
 
     def dequeue(self) -> list[Package] | None:

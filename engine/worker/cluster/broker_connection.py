@@ -12,11 +12,13 @@ from typing import Any
 import psycopg
 
 from engine.models.connection import parameters
-from engine.steer.notify import QUARANTINE, REAP, WAKE
+from engine.steer.notify import DRAIN, QUARANTINE, REAP, WAKE
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.database import claim_sql
 from engine.worker.database import cluster_sql as sql
 from engine.worker.database.connect import LimitedConnection, connect_limited
+from engine.worker.drain import Drain
+from engine.worker.membership import Membership
 
 logger = logging.getLogger("engine.cluster")
 
@@ -40,6 +42,7 @@ class Hints:
 
     tasks: bool = False
     death: bool = False
+    drain: bool = False
 
 
 class BrokerConnection:
@@ -108,20 +111,30 @@ class BrokerConnection:
     def claim_tasks(self, *, limit: int, retry: float) -> list[tuple[int, str]]:
         return self._ask(sql.CLAIM_TASKS, {"limit": limit, "retry": retry})
 
-    def beat(self, *, worker_id: int, name: str, workflows: Sequence[str], slots: int) -> None:
-        """Write the cluster's row of `engine_worker`."""
-        values = {"role": "cluster", "worker_id": worker_id, "name": name, "workflows": list(workflows)}
-        self._ask(sql.BEAT, {**values, "slots": slots, "held": 0})
+    def beat(
+        self, membership: Membership, drain: Drain, *, workflows: Sequence[str], slots: int
+    ) -> tuple[Any, ...]:
+        """Write the cluster's row of `engine_worker`. Return what it says of a drain."""
+        own = {"role": "cluster", "worker_id": membership.id, "name": membership.cluster, "held": 0}
+        values = {
+            **own,
+            "workflows": list(workflows),
+            "slots": slots,
+            **membership.values(),
+            **drain.values(),
+        }
+        [row] = self._ask(sql.BEAT, values) or [()]
         if self._pause:
             logger.info("The broker has reconnected to its database.")
             self._pause = 0.0
+        return row
 
     def tell_death(self) -> None:
         """Notify workers to take back at once what a dead process held."""
         self._ask(sql.TELL, {"channel": WAKE, "payload": REAP})
 
-    def leave(self, *, worker_id: int) -> None:
-        self._ask(sql.LEAVE, {"worker_id": worker_id})
+    def leave(self, membership: Membership) -> None:
+        self._ask(sql.LEAVE, {"worker_id": membership.id})
 
     def _ask(self, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         if self._connection is None:
@@ -133,5 +146,6 @@ class BrokerConnection:
         notes = list(connection.notifies(timeout=0))
         return Hints(
             tasks=any(note.channel == TASKS and note.payload == self.key for note in notes),
+            drain=any(note.channel == WAKE and note.payload == DRAIN for note in notes),
             death=any(note.channel == WAKE and note.payload in (REAP, QUARANTINE) for note in notes),
         )

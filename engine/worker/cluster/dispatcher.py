@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import psycopg
 
 from engine.worker.cluster.broker_connection import BrokerConnection, Hints
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.cluster.quarantine import QUARANTINE_SECONDS, Quarantine
+from engine.worker.drain import Drain
+from engine.worker.membership import Membership
 
 # django-q checks only between two calls whether to stop.
 TICK_SECONDS = 0.5
@@ -55,10 +54,10 @@ class Dispatcher:
     limits: Callable[[], Mapping[str, int]]  # of the workflows with a limit
     is_sound: Callable[[str], bool]
     quarantine: Quarantine
-    worker_id: int = field(default_factory=lambda: -1 - secrets.randbelow(2**31 - 1))
+    membership: Membership
+    drain: Drain = field(default_factory=Drain)
 
     def __post_init__(self) -> None:
-        self.name = f"{socket.gethostname()}:{os.getppid()}"
         self._tasks_at = self._beat_at = self._quarantine_at = 0.0
         self._pause = 0.0
         self._death_at = float("-inf")
@@ -91,6 +90,8 @@ class Dispatcher:
 
     def _note(self, hints: Hints) -> None:
         now = time.monotonic()
+        if hints.drain:
+            self._beat_at = now
         if hints.tasks:
             self._tasks_at = now
         if hints.death:
@@ -100,7 +101,8 @@ class Dispatcher:
         if now >= self._beat_at:
             self._beat_at = now + BEAT_SECONDS
             names = sorted(self.workflows())
-            self.connection.beat(worker_id=self.worker_id, name=self.name, workflows=names, slots=self.slots)
+            row = self.connection.beat(self.membership, self.drain, workflows=names, slots=self.slots)
+            self._learn(row)
         if self.quarantine.collect():
             self.connection.tell_death()
         if now >= self._quarantine_at:
@@ -109,7 +111,15 @@ class Dispatcher:
             return self._claim_tasks(now, room=self.room_size - self.room.qsize())
         return []
 
+    def _learn(self, row: Sequence[Any]) -> None:
+        if row and self.drain.learn(row):
+            self.quarantine.drain(is_on=self.drain.is_on)
+            self._quarantine_at = 0.0
+
     def _look_for_quarantined(self, now: float) -> None:
+        if self.drain.is_on:
+            self._quarantine_at = now + SWEEP_SECONDS
+            return
         waiting = self.connection.quarantined(workflows=list(self.workflows()), limits=self.limits())
         if waiting:
             self.quarantine.open(now, waiting)
@@ -133,7 +143,7 @@ class Dispatcher:
     def _leave(self) -> None:
         # Not worth opening a connection: a leftover row is deleted later.
         with suppress(psycopg.Error):
-            self.connection.leave(worker_id=self.worker_id)
+            self.connection.leave(self.membership)
         self.connection.close()
         self.quarantine.wait()
         # The sentinel ends django-q's loop soon; until then it calls this again.

@@ -36,6 +36,14 @@ class Quarantine:
         self._stop = stop
         self._children: set[int] = set()
         self._opened_at = float("-inf")
+        self._drained = Flag()  # for the processes started from now on
+
+    def drain(self, *, is_on: bool) -> None:
+        """Let the processes claim nothing more, or start others that do: a flag cannot be taken back."""
+        if is_on:
+            self._drained.set()
+        elif self._drained.is_set():
+            self._drained = Flag()
 
     def open(self, now: float, waiting: int) -> None:
         """Start processes for this many waiting instances."""
@@ -73,6 +81,7 @@ class Quarantine:
             self._children.remove(child)
 
     def _live(self, parent: int) -> None:
+        from engine.worker.drain import Drain
         from engine.worker.quarantined import TakesQuarantined
         from engine.worker.shift import Terms, run
 
@@ -87,6 +96,7 @@ class Quarantine:
                 should_stop=self._stop,
                 idle_seconds=IDLE_SECONDS,
                 takes_quarantined=TakesQuarantined.ONLY,
+                drain=Drain(flag=self._drained),
             )
             with conf.as_in_project():
                 run(terms)

@@ -6,6 +6,7 @@ import gc
 import logging
 import multiprocessing
 import os
+import secrets
 import socket
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from engine.configuration import setting
 from engine.worker.cluster import conf, guardian
 from engine.worker.cluster.guardian import Process
 from engine.worker.cluster.process_locks import Flag, Locks
+from engine.worker.membership import Membership
 
 logger = logging.getLogger("engine.cluster")
 
@@ -36,6 +38,7 @@ class Shared:
     hurry: Flag
     leaving: Locks  # one per leaving worker
     most_leaving: int
+    membership: Membership
 
 
 _shared: Shared | None = None
@@ -51,7 +54,15 @@ def hurry_after(flag: Flag) -> None:
 def prepare(*, start: Flag, stop: Flag, most_leaving: int) -> None:
     """Set, before a worker is forked, what the workers of a cluster share."""
     global _shared
-    _shared = Shared(start, stop, _hurry or stop, Locks(), most_leaving)
+    membership = Membership(f"{socket.gethostname()}:{os.getppid()}", -1 - secrets.randbelow(2**31 - 1))
+    _shared = Shared(start, stop, _hurry or stop, Locks(), most_leaving, membership)
+
+
+def membership() -> Membership:
+    """Return the cluster of this process. Raises RuntimeError outside of one."""
+    if _shared is None:
+        raise RuntimeError("This process belongs to no cluster.")
+    return _shared.membership
 
 
 def has_started() -> bool:
@@ -89,6 +100,7 @@ def shift() -> None:
                     relief=relief,
                     is_permanent=True,
                     keeps_time=True,
+                    membership=_shared.membership,
                 )
             )
     except Exception:

@@ -26,7 +26,9 @@ WITH task AS (
 SELECT id FROM task, pg_notify(%(channel)s, %(key)s)
 """
 
-# Writes the row of this cluster or shift, and deletes rows that have not been updated for long.
+# Writes the row of this cluster or shift, deletes rows that have not been updated for long, and reads back whether it
+# drains. A row that is written again, after an outage, keeps what the process remembers. The last column is NULL while
+# the cluster has no row.
 BEAT = """
 WITH gone AS (
     DELETE FROM engine_worker WHERE key IN (
@@ -35,12 +37,16 @@ WITH gone AS (
         FOR UPDATE SKIP LOCKED
     )
 )
-INSERT INTO engine_worker (role, name, worker_id, workflows, slots, held, started_at, seen_at)
+INSERT INTO engine_worker AS own (role, name, worker_id, workflows, slots, held, started_at, seen_at,
+    cluster, cluster_id, version, code, memory, drained_at, drained_by, drain_reason)
 VALUES (%(role)s, %(name)s, %(worker_id)s, %(workflows)s::text[], %(slots)s, %(held)s, clock_timestamp(),
-    clock_timestamp())
+    clock_timestamp(), %(cluster)s, %(cluster_id)s, %(version)s, %(code)s, %(memory)s,
+    %(drained_at)s::timestamptz, %(drained_by)s, %(drain_reason)s)
 ON CONFLICT (worker_id) DO UPDATE
-SET workflows = excluded.workflows, slots = excluded.slots, held = excluded.held, seen_at = excluded.seen_at
-RETURNING key
+SET workflows = excluded.workflows, slots = excluded.slots, held = excluded.held, memory = excluded.memory,
+    seen_at = excluded.seen_at
+RETURNING own.drained_at::text, own.drained_by, own.drain_reason,
+    (SELECT c.drained_at IS NOT NULL FROM engine_worker c WHERE c.worker_id = %(cluster_id)s)
 """
 
 # In how many seconds the next schedule of a workflow declared here is due.

@@ -239,13 +239,13 @@ class Reader:
         async with self._lock:
             await self._fetch(sql.CLEAR_ATTEMPTS, {"worker_id": self._worker_id})
 
-    async def beat(self, *, name: str, workflows: list[str], slots: int, held: int) -> None:
-        """Write the shift's row of `engine_worker`, with what it holds."""
-        values: dict[str, object] = {"role": "shift", "worker_id": self._worker_id, "name": name}
+    async def beat(self, values: Mapping[str, object]) -> rows.Row:
+        """Write the shift's row of `engine_worker`, with these values. Return what it says of a drain."""
         async with self._lock:
-            await self._fetch(
-                cluster_sql.BEAT, {**values, "workflows": workflows, "slots": slots, "held": held}
+            [row] = await self._fetch(
+                cluster_sql.BEAT, {"role": "shift", "worker_id": self._worker_id, **values}
             )
+        return row
 
     async def leave(self) -> None:
         """Delete the row that `beat` wrote."""

@@ -14,7 +14,7 @@ from ninja import Query, Router
 from engine.models import Audit, Instance, Worker
 from engine.status import documents, health
 from engine.status.limits import Limits
-from engine.status.servers import alive
+from engine.steer.workers import running
 from studio.access.permissions import rights, sees_all, sees_health, visible, visible_rows
 from studio.access.principals import Principal
 from studio.api.answers import answer
@@ -70,11 +70,11 @@ def list_audit(request: ApiRequest, wanted: Query[AuditWanted]) -> HttpResponse:
 @reads(router, "/workers", WorkersAnswer, summary="List the workers")
 def list_workers(request: ApiRequest) -> HttpResponse:
     """Clusters and workers that were seen lately. Those that serve no workflow of the token's are left out."""
-    rows = list(alive().order_by("role", "name", "worker_id"))
-    found = [documents.worker(row) for row in rows]
+    rows = running()
+    found = [documents.worker(row, rows) for row in rows]
     if not sees_all(request.auth):
         found = _seen(rows, found, request.auth)
-    return answer({"workers": found})
+    return answer({"workers": found, "now": timezone.now()})
 
 
 @reads(router, "/health", HealthAnswer, summary="Read whether everything works")

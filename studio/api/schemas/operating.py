@@ -19,6 +19,13 @@ class Worker(Schema):
     held: int = Field(description="Instances that it runs now.")
     started_at: datetime
     seen_at: datetime
+    cluster: str = Field(description="The name of its cluster.")
+    version: str = Field(description="The version of Reprise.")
+    code: str = Field(description="A fingerprint of the loaded handlers: equal code has equal ones.")
+    memory: int | None = Field(description="Bytes.")
+    drained_at: datetime | None = Field(description="Since when it, or its cluster, claims nothing.")
+    drained_by: str
+    drain_reason: str
 
 
 class Me(Schema):
@@ -34,6 +41,16 @@ class WorkersAnswer(Schema):
     """Workers."""
 
     workers: list[Worker]
+    now: datetime
+
+
+class DrainedAnswer(Schema):
+    """A worker that was drained or resumed."""
+
+    worker: Worker
+    warnings: list[str] = Field(
+        description="What to know, such as the workflows that no other worker serves."
+    )
 
 
 class HealthAnswer(Schema):

@@ -33,9 +33,11 @@ from studio.client.answers.instances import StartError as StartError
 from studio.client.answers.instances import Whole as Whole
 from studio.client.answers.messages import Request as Request
 from studio.client.answers.messages import Sent as Sent
+from studio.client.answers.operating import Drained as Drained
 from studio.client.answers.operating import Health as Health
 from studio.client.answers.operating import Me as Me
 from studio.client.answers.operating import Worker as Worker
+from studio.client.answers.operating import Workers as Workers
 from studio.client.answers.schedules import Schedule as Schedule
 from studio.client.answers.schedules import SchedulesPage as SchedulesPage
 from studio.client.answers.steering import Deleted as Deleted

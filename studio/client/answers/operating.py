@@ -16,6 +16,27 @@ class Worker(TypedDict):
     held: int
     started_at: datetime
     seen_at: datetime
+    cluster: str
+    version: str
+    code: str
+    memory: int | None
+    drained_at: datetime | None
+    drained_by: str
+    drain_reason: str
+
+
+class Workers(TypedDict):
+    """The workers, with the time of the server."""
+
+    workers: list[Worker]
+    now: datetime
+
+
+class Drained(TypedDict):
+    """A worker that was drained or resumed, and what to know about it."""
+
+    worker: Worker
+    warnings: list[str]
 
 
 class Me(TypedDict):

@@ -5,13 +5,30 @@ from __future__ import annotations
 from datetime import datetime
 
 from studio.client import answers
-from studio.client.call import Call, Pages, query_of
-from studio.client.operations.making import pages_of
+from studio.client.call import Call, Pages, path_of, query_of
+from studio.client.operations.making import pages_of, post
 
 
 def workers() -> Call[list[answers.Worker]]:
     """Return the clusters and workers that were seen lately."""
     return Call("GET", "/workers", part="workers")
+
+
+def workers_now() -> Call[answers.Workers]:
+    """Return the same with the time of the server."""
+    return Call("GET", "/workers")
+
+
+def drain_worker(name: str, *, reason: str = "", idempotency_key: str | None = None) -> Call[answers.Drained]:
+    """Let a worker, or all of a cluster, claim nothing until it is resumed. The token must be for all workflows."""
+    return post(path_of("workers", name, "drain"), {"reason": reason}, idempotency_key)
+
+
+def resume_worker(
+    name: str, *, reason: str = "", idempotency_key: str | None = None
+) -> Call[answers.Drained]:
+    """Let a drained worker or cluster claim again. The token must be for all workflows."""
+    return post(path_of("workers", name, "resume"), {"reason": reason}, idempotency_key)
 
 
 def health(

@@ -73,6 +73,8 @@ PAGES = (
     Asked("/approvals/"),
     Asked("/approvals/", "box=done"),
     Asked("/schedules/"),
+    Asked("/workers/"),
+    Asked("/_f/live/", "topic=workers"),
     Asked("/audit/"),
     Asked("/audit/", "before={audit_middle}"),
     Asked("/audit/", "verb=restart"),

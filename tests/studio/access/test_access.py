@@ -143,9 +143,11 @@ class TestViewer:
         row = {"expression": "0 9 * * *", "timezone": "UTC", "name": "mornings"}
         ScheduleRow.objects.create(key=1, workflow="process-order", **row)
         factories.failure("process-order")
+        factories.worker(["process-order"], key=1)
         assert viewer.post(address(name, instance), {"reason": "x"}).status_code == 403
         (entry,) = Audit.objects.all()
-        assert (entry.actor, entry.outcome, entry.workflow) == ("vic", "denied", "process-order")
+        of = "" if name.startswith("worker-") else "process-order"
+        assert (entry.actor, entry.outcome, entry.workflow) == ("vic", "denied", of)
         assert entry.verb.replace("_", "-") == name
 
     def test_a_thousand_tries_leave_a_few_rows(self, viewer: Client) -> None:

@@ -23,6 +23,7 @@ def address(one: Declared, instance: Instance) -> str:
     """Return the address of an operation below the prefix of the API, for an instance and its first step."""
     known = {"name": instance.workflow, "id": instance.id, "seq": 1, "what": "params", "schedule": "mornings"}
     known["fingerprint"] = "0123456789abcdef"
+    known["worker"] = "host-1:1"
     if "steps" in one.route:
         known["what"] = "output"
     return "/" + PATH_PART.sub(lambda part: str(known[part[1]]), one.route)

@@ -13,6 +13,7 @@ from engine.models import Instance, ScheduleRow
 from engine.steer.lifecycle import pause
 from engine.steer.restart import restart
 from engine.testing import WorkflowTest
+from engine.version import VERSION
 from tests.studio import factories
 
 NOW = datetime(2026, 11, 24, 9, 0, tzinfo=UTC)
@@ -186,8 +187,29 @@ def open_shop(test: WorkflowTest) -> Shop:
         worker_id=4711,
         started_at=NOW - timedelta(hours=1),
         seen_at=NOW,
+        **_OF_CLUSTER,
+    )
+    factories.worker(
+        ["ship-order", "refund"],
+        name="web-1:4712",
+        worker_id=4712,
+        started_at=NOW - timedelta(hours=1),
+        seen_at=NOW,
+        drained_at=NOW,
+        drained_by="ana",
+        drain_reason="It swaps.",
+        **_OF_CLUSTER,
     )
     return Shop(waiting, paused, complete, changed, undone, asking, failed, retrying, sleeping)
+
+
+_OF_CLUSTER = {
+    "cluster": "web-1:4700",
+    "cluster_id": -4700,
+    "version": VERSION,
+    "code": "a1b9f3c",
+    "memory": 121_634_816,
+}
 
 
 def _schedule(name: str, expression: str, **given: Any) -> None:

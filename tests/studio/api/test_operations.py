@@ -103,6 +103,8 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
         f"POST {schedule}/pause": ("operate", "schedule-pause"),
         f"POST {schedule}/resume": ("operate", "schedule-resume"),
         f"POST {schedule}/run": ("operate", "schedule-run"),
+        "POST workers/<worker:worker>/drain": ("operate", "worker-drain"),
+        "POST workers/<worker:worker>/resume": ("operate", "worker-resume"),
     }
     assert {name: (one.verb, one.action) for name, one in operations().items()} == expected
 

@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.db import connections, transaction
 from django.test import AsyncClient
 
-from engine.models import Audit, Event, Failure, Instance, ScheduleRow
+from engine.models import Audit, Event, Failure, Instance, ScheduleRow, Worker
 from studio.access import tokens
 from studio.access.token_rules import GIVABLE
 from studio.access.verbs import Verb
@@ -33,6 +33,7 @@ READS = {call.operation for call in CALLS if call.method == "GET"}
 # Written by hand: a verb that changes in the code is looked at here.
 VERBS = dict.fromkeys(READS, "view") | dict.fromkeys({*BY_OPERATION} - READS, "operate")
 VERBS["answer_request"] = "approve"
+VERBS |= dict.fromkeys(("drain_worker", "resume_worker"), "administer")
 VERBS[stream.NAME] = "view"
 CHANGES_NOTHING = READS | {"preview_restart"}
 ABOUT_ALL = {
@@ -40,6 +41,8 @@ ABOUT_ALL = {
     "list_audit",
     "list_error_groups",
 }
+# Of all workflows at once: the token must be for all of them.
+OF_ALL = {"read_health", "drain_worker", "resume_worker"}
 SHAPES = documented.operations()[stream.NAME]["responses"]["200"]["content"]["text/event-stream"][
     "x-reprise-events"
 ]
@@ -74,6 +77,7 @@ def state() -> tuple[Any, ...]:
         [*Event.objects.order_by("key").values_list("key", "state")],
         [*ScheduleRow.objects.order_by("key").values_list("key", "paused_at")],
         [*Failure.objects.order_by("fingerprint").values_list("fingerprint", "decision")],
+        [*Worker.objects.order_by("key").values_list("key", "drained_at")],
     )
 
 
@@ -127,7 +131,7 @@ def is_right(got: Outcome, call: Call, *, may: bool) -> bool:
 def test_a_token_for_another_workflow_finds_nothing(shop: object, program_of: Programs) -> None:
     elsewhere = program_of("admin", workflows=["elsewhere-*"])
     for call in CALLS:
-        if call.operation == "read_health":  # its counts are of all workflows
+        if call.operation in OF_ALL:
             assert outcome(elsewhere, call) == Outcome(403)
             continue
         if call.operation not in ABOUT_ALL:

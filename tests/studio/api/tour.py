@@ -118,6 +118,8 @@ CALLS = (
     _do("resume_schedule", "/schedules/sales-report/yearly/resume", {}),
     _do("run_schedule", f"{_WEEKLY}/run", {"reason": "The boss asked for it."}, 201),
     _read("list_workers", "/workers"),
+    _do("drain_worker", "/workers/web-1:4711/drain", {"reason": "The host is replaced at noon."}),
+    _do("resume_worker", "/workers/web-1:4712/resume", {"reason": "It has more memory now."}),
     _read("read_health", "/health"),
     _read("list_audit", "/audit?verb=pause"),
 )

@@ -16,7 +16,9 @@ from tests.studio.routes import address, rules
 
 pytestmark = pytest.mark.django_db
 
-MOST_BYTES = 60_000  # compressed; without fonts, and without the editor and the API's documentation, which load later
+MOST_BYTES = (
+    60_000  # compressed; without fonts, and without the editor and the API's documentation, which load later
+)
 LOADED = re.compile(r'<(?:script|link)\b[^>]*?\b(?:src|href)="/static/([^"]+\.(?:js|css))"')
 LATER = "studio/vendor/swagger"
 

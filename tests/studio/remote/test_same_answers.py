@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from engine import failures, workflows
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
-from engine.models import Event, Instance, ScheduleRow
+from engine.models import Event, Instance, ScheduleRow, Worker
 from engine.status.searching import searching
 from engine.steer import events
 from studio.client import Client
@@ -33,6 +33,7 @@ OWN = PASSING | {
     *("started_by", "sent_by", "paused_by"),
     *("created_at", "started_at", "finished_at", "received_at", "wake_at", "deadline_at", "paused_at"),
     *("decided_by", "decided_at"),
+    *("drained_at", "drained_by", "seen_at"),
 }
 STUMBLED = "90317a7f59d6f5bc"  # the group of what "stumble" fails with
 ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
@@ -102,6 +103,8 @@ READS = [
     ["errors", "show", STUMBLED],
     ["errors", "show", STUMBLED, "--full", "--which", "went_on", "--unit", "hour", "--limit", "1"],
     ["list", "--query", f"error-group:{STUMBLED}"],
+    ["workers"],
+    ["workers", "list"],
     ["health"],
     ["health", "--min-workers", "0", "--max-due", "10d", "--max-paused", "5"],
     ["restart", "orders/mapped", "--preview"],
@@ -300,7 +303,18 @@ def _resolved(id: str) -> None:
     failures.resolve(STUMBLED)
 
 
+def _worker(id: str) -> None:
+    Worker.objects.filter(name="host-1:1").delete()
+    factories.worker(["tick"], name="host-1:1", worker_id=1, held=2)
+
+
+def _drained_worker(id: str) -> None:
+    _worker(id)
+    Worker.objects.update(drained_at=timezone.now(), drained_by="li", drain_reason="y")
+
+
 def _forget() -> None:
+    Worker.objects.all().delete()
     Instance.objects.all().delete()
     ScheduleRow.objects.all().delete()
 
@@ -335,6 +349,8 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["errors", "reopen", STUMBLED], _resolved),
     (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
     (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
+    (["workers", "drain", "host-1:1", "--reason", "x"], _worker),
+    (["workers", "resume", "host-1:1"], _drained_worker),
 ]
 
 
@@ -396,6 +412,8 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["errors", "ignore", STUMBLED, "--until", "2020-01-01T00:00Z", "--reason", "x"], _stumbled),
     (["errors", "ignore", STUMBLED, "--reason", "x" * 2001], _stumbled),
     (["schedules", "run", "tick", "evenings"], _none),
+    (["workers", "drain", "host-1:2"], _worker),
+    (["workers", "resume", "host-1:2", "--reason", "x"], _none),
 ]
 
 

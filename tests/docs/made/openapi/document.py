@@ -95,6 +95,8 @@ def needs(declared: Declared) -> str:
         return f"Needs the verb `{declared.verb}`."
     if declared.asks is Verb.OPERATE:
         return f"Needs the verb `{declared.asks}` for the workflow in the body."
+    if declared.asks is Verb.ADMINISTER:
+        return f"Needs the verb `{declared.verb}` in the scope of the token, and an owner who may `{declared.asks}`."
     return f"Needs the verb `{declared.asks}` in the scope of the token, and that the holder is asked."
 
 

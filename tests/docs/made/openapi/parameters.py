@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from studio.api.fields import INSTANCE_ID, WORKFLOW_NAME
-from studio.frame.addresses import Fingerprint
+from studio.frame.addresses import Fingerprint, WorkerName
 
 KEY = r"^[!-+\--~]([ -+\--~]*[!-+\--~])?$"  # ASCII without commas
 
@@ -52,6 +52,14 @@ SHARED: dict[str, Any] = {
         "schema": {"type": "string", "pattern": f"^{Fingerprint.regex}$"},
         "example": "0f1e2d3c4b5a6978",
     },
+    "WorkerName": {
+        "name": "worker",
+        "in": "path",
+        "required": True,
+        "description": "The name of a worker or a cluster: its host and process id.",
+        "schema": {"type": "string", "pattern": f"^{WorkerName.regex}$"},
+        "example": "web-1:4711",
+    },
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
@@ -74,6 +82,7 @@ BY_CONVERTER = {
     "step": "StepNumber",
     "path": "ScheduleName",
     "fingerprint": "Fingerprint",
+    "worker": "WorkerName",
 }
 # What a `slug` stands for, by operation.
 CHOICES = {

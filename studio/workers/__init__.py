@@ -1,0 +1,1 @@
+"""Workers and queues: whether the workers are the reason why something waits."""

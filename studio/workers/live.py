@@ -1,0 +1,91 @@
+"""The live view of workers and queues. A section that cannot be read says so; the others stay."""
+
+from __future__ import annotations
+
+import logging
+import re
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
+
+from django.db import Error
+from django.http import QueryDict
+
+from engine.status.pace import steps_per_minute
+from engine.status.search import workflow_names
+from engine.steer.schedules import clock
+from studio.access.permissions import Verb, allowed, visible
+from studio.display.rendering import render_to_string
+from studio.frame.live_view import LiveView
+from studio.frame.patience import TooSlowError, patience
+from studio.frame.pieces import Drawing, Piece
+from studio.workers.figures import figures
+from studio.workers.headline import headline
+from studio.workers.queries import read_clusters, read_queues
+
+log = logging.getLogger("studio.workers")
+
+SECONDS = 3.0  # a section waits at most so long
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """What a section read, or the number under which its failure is logged."""
+
+    name: str
+    found: Any = None
+    failed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersView(LiveView):
+    """Topic `workers`."""
+
+    topic: ClassVar[re.Pattern[str]] = re.compile("workers")
+    seconds_between: ClassVar[float] = 2.0
+    moves_by_itself: ClassVar[bool] = True  # heartbeats are no changes of instances
+
+    @classmethod
+    def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
+        return cls()
+
+    def drawing(self, user: Any) -> Drawing:
+        names = visible(user, workflow_names())
+        workers = read("the workers", lambda: read_clusters(frozenset(names)))
+        found, is_starting = workers.found or (None, False)
+        queues = read("the queues", lambda: read_queues(names, found))
+        pace = read("the steps", steps_per_minute)
+        waiting, wait = queues.found or (None, None)
+        context = {
+            "workers": workers,
+            "queues": queues,
+            "clusters": found,
+            "count": sum(len(cluster.lines) for cluster in found or ()),
+            "waiting": waiting,
+            "is_starting": is_starting,
+            "figures": figures(waiting, wait, pace.found, failed=queues.failed, pace_failed=pace.failed),
+            "headline": headline(found, waiting, clock(), is_starting=is_starting),
+            "may_act": allowed(user, Verb.OPERATE, None),
+        }
+        parts = {"workers-head": "head", "workers-figures": "figures", "workers-table": "table"}
+        parts |= {"workers-queues": "queues"}
+        return Drawing(
+            {
+                name: Piece(render_to_string(f"studio/workers/{part}.html", context))
+                for name, part in parts.items()
+            }
+        )
+
+
+def read(name: str, ask: Callable[[], T]) -> Section:
+    """Read a section within its time. What went wrong is logged under a number that the page shows."""
+    try:
+        with patience(SECONDS):
+            return Section(name, ask())
+    except (Error, TooSlowError) as error:
+        number = uuid.uuid4().hex[:8]
+        log.warning("Could not read %s (request %s): %s", name, number, error)
+        return Section(name, failed=number)
