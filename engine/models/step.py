@@ -125,6 +125,11 @@ class Step(models.Model):
         return self.name if self.count == 1 else f"{self.name} #{self.count}"
 
     @property
+    def is_exhausted(self) -> bool:
+        """Whether its attempts are used up and nobody has decided yet what follows."""
+        return self.status == StepStatus.WAITING and self.error is not None
+
+    @property
     def is_old_milestone(self) -> bool:
         """Return whether it is a milestone from before milestones were named after their message."""
         return (self.kind, self.name) == (StepKind.PROGRESS, OLD_MILESTONE)

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models.expressions import RawSQL
 
 from engine.models import Attempt, Instance, Step
-from engine.models.step import exhausted_label
+from engine.models.step import exhausted_label as exhausted_label
 from engine.steer import audit, lifecycle
 from engine.steer.clock import ClockTimestamp
 from engine.values import between_steps
@@ -39,24 +39,38 @@ _VALUES = Codec.of(Any)  # an output is checked as that of a step without an ann
 
 
 def fail_step(
-    instance: Instance, step: str, count: int = 1, *, by: object = None, reason: str = ""
+    instance: Instance,
+    step: str,
+    count: int = 1,
+    *,
+    seq: int | None = None,
+    by: object = None,
+    reason: str = "",
 ) -> Instance:
     """Let a step fail whose attempts are used up, as if it had `on_exhausted="fail"`.
 
-    The handler gets its last error; if nothing is left to decide, the instance goes on. Raises StepNotExhaustedError,
+    The handler gets its last error; if nothing is left to decide, the instance goes on. Items of several maps may have
+    the same name and count: `seq` says which. Raises StepNotExhaustedError,
     and InstanceNotFoundError. Returns the instance in its new state.
     """
     between_steps.refuse("fail_step")
     cause = audit.Cause.of(by, reason)
     with transaction.atomic():
         row = lifecycle.lock(instance)
-        (found,) = exhausted_of(row, (step, count), "fail")
+        (found,) = exhausted_of(row, (step, count), "fail", seq=seq)
         _end(row, found, cause, {"status": StepStatus.ERRORED}, "failed")
         return _go_on(instance, row, Action.FAIL_STEP, [found], cause)
 
 
 def skip_step(
-    instance: Instance, step: str, count: int = 1, *, output: Any = None, by: object = None, reason: str = ""
+    instance: Instance,
+    step: str,
+    count: int = 1,
+    *,
+    output: Any = None,
+    seq: int | None = None,
+    by: object = None,
+    reason: str = "",
 ) -> Instance:
     """Complete a step with this output, without running its body again. It is not rolled back later.
 
@@ -69,7 +83,7 @@ def skip_step(
     text = _VALUES.encode(output, what="output")
     with transaction.atomic():
         row = lifecycle.lock(instance)
-        found = _skippable(row, step, count)
+        found = _skippable(row, step, count, seq)
         # A plain None would be no output.
         changes = {"status": StepStatus.COMPLETE, "output": RawSQL("%s::json", (text,)), "error": None}
         found.options = {name: one for name, one in (found.options or {}).items() if name != "rollback"}
@@ -91,36 +105,38 @@ def retry_exhausted(instance: Instance, row: Instance, steps: Sequence[Step], ca
     return _go_on(instance, row, Action.RETRY_STEP, steps, cause)
 
 
-def exhausted_of(row: Instance, named: tuple[str, int] | None, action: str) -> list[Step]:
-    """Return the steps of the locked row that wait for a decision: all, or the one of this name and count.
+def exhausted_of(
+    row: Instance, named: tuple[str, int] | None, action: str, *, seq: int | None = None
+) -> list[Step]:
+    """Return the steps of the locked row that wait for a decision: all, or the one of this name, count and number.
 
     Raises StepNotExhaustedError if there is none, or the instance is not paused yet.
     """
     steps = list(Step.objects.of(row).exhausted())
-    found = [step for step in steps if named is None or (step.name, step.count) == named]
+    found = [step for step in steps if _is_meant(step, named, seq)]
     if not found or row.status != InstanceStatus.PAUSED:
         known = [exhausted_label(step) for step in steps]
         raise StepNotExhaustedError(row.workflow, row.id, row.status, action, named, known)
     return found[:1] if named else found
 
 
-def _skippable(row: Instance, name: str, count: int) -> Step:
+def _is_meant(step: Step, named: tuple[str, int] | None, seq: int | None) -> bool:
+    return named is None or ((step.name, step.count) == named and seq in (None, step.seq))
+
+
+def _skippable(row: Instance, name: str, count: int, seq: int | None) -> Step:
     named = Step.objects.of(row).filter(name=name, count=count).defer("output").order_by("seq")
-    steps = list(named)
+    steps = [step for step in named if seq in (None, step.seq)]
     bodies = [step for step in steps if step.kind == StepKind.DO and step.status in OPEN_STEPS]
     step = next(iter(bodies or steps), None)
-    problem = _problem(row, step)
+    problem = why_not_skippable(row, step)
     if problem or step is None:
         raise StepNotSkippableError(row.workflow, row.id, name, count, problem)
     return step
 
 
-def why_not_skippable(row: Instance, step: Step) -> str:
+def why_not_skippable(row: Instance, step: Step | None) -> str:
     """Return why a step cannot be completed by a person now, or nothing."""
-    return _problem(row, step)
-
-
-def _problem(row: Instance, step: Step | None) -> str:
     if step is None:
         return "the current generation has no such step"
     if step.kind != StepKind.DO:

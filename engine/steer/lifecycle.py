@@ -147,7 +147,7 @@ def _resume_if_decided(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.PAUSED and (
         steps := list(_steps(row).exhausted().defer("output", "error"))
     ):
-        used = [(exhausted_label(step), step.attempts) for step in steps]
+        used = [(exhausted_label(step), step.attempts - step.options.get(RETRIED_AFTER, 0)) for step in steps]
         raise StepExhaustedError(row.workflow, row.id, used)
     return _resume(row)
 

@@ -67,13 +67,19 @@ def restart(
 
 
 def retry_step(
-    instance: Instance, step: str | None = None, count: int = 1, *, by: object = None, reason: str = ""
+    instance: Instance,
+    step: str | None = None,
+    count: int = 1,
+    *,
+    seq: int | None = None,
+    by: object = None,
+    reason: str = "",
 ) -> Instance:
     """Run the step again that has failed for good and ended the instance, or whose attempts are used up and have
     paused it, with all its attempts and the same idempotency key.
 
     A paused instance goes on in the same generation, when nothing is left to decide: with all steps that wait for a
-    decision, or the one of this name and count. If it has ended, a new generation keeps what the handler had received
+    decision, or the one of this name and count; items of several maps may share these, and `seq` says which. If it has ended, a new generation keeps what the handler had received
     before the failure; everything after that runs again, with the same keys. Raises StepNotExhaustedError if no such
     step waits for a decision, StepNotFailedError if the instance has not ended because of a step, KeysSpentError or
     RestartError if rollbacks have run, and InstanceNotFoundError; then nothing is changed. Returns the instance in its
@@ -85,7 +91,7 @@ def retry_step(
     with transaction.atomic():
         row = lock(instance)
         if not row.is_finished and (named or Step.objects.of(row).exhausted().exists()):
-            return retry_exhausted(instance, row, exhausted_of(row, named, "retry"), cause)
+            return retry_exhausted(instance, row, exhausted_of(row, named, "retry", seq=seq), cause)
         steps, failed = split_at_failure(row)
         if named not in (None, (failed.name, failed.count)):
             raise StepNotExhaustedError(row.workflow, row.id, row.status, "retry", named, [])

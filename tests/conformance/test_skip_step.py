@@ -228,8 +228,9 @@ def test_nested_steps_of_a_skipped_step_are_given_up_and_cannot_be_skipped_thems
 
     @workflow
     async def story(step: WorkflowStep) -> Any:
-        async def outer() -> None:
+        async def outer() -> int:
             await step.do("inner", fails, delay="1h", max_attempts=3)
+            return 1
 
         return await step.do("outer", outer, timeout="50ms", max_attempts=1, on_exhausted="pause")
 

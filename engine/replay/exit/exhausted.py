@@ -23,7 +23,7 @@ def leave(cycle: CycleState, *, is_requested: bool) -> Leave:
 
 def _reason(cycle: CycleState) -> StepExhaustedError:
     steps = [
-        (_label(record, cycle.steps.open.get(record.seq)), record.attempts)
+        (_label(record, cycle.steps.open.get(record.seq)), record.attempts - record.retried_after)
         for _, record in sorted(cycle.exhausted.items())
     ]
     return StepExhaustedError(cycle.claimed.workflow, cycle.claimed.id, steps)
