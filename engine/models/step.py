@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -13,14 +13,21 @@ from engine.models.fields import JsonField, times
 from engine.values.identity import OLD_MILESTONE, milestone_name
 from engine.values.states import AttemptStatus, StepKind, StepStatus
 
-if TYPE_CHECKING:
-    from engine.models.instance import Instance
+
+class _Current(Protocol):
+    """An instance, as far as its steps need it."""
+
+    @property
+    def key(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+
 
 _FINAL = ["complete", "errored", "cancelled"]  # as migrations have it
 
 
 class StepQuerySet(models.QuerySet["Step"]):
-    def of(self, instance: Instance) -> StepQuerySet:
+    def of(self, instance: _Current) -> StepQuerySet:
         """Return the steps of the current generation."""
         return self.filter(instance_id=instance.key, generation=instance.generation)
 

@@ -15,10 +15,11 @@ from django.db import transaction
 from django.db.models.expressions import RawSQL
 
 from engine.models import Attempt, Instance, Step
-from engine.models.step import exhausted_label as exhausted_label
+from engine.models.step import exhausted_label
 from engine.steer import audit, lifecycle
 from engine.steer.clock import ClockTimestamp
 from engine.values import between_steps
+from engine.values.argument import Argument
 from engine.values.errors import StepExhaustedError, StepNotExhaustedError, StepNotSkippableError
 from engine.values.identity import TOP
 from engine.values.retry import DECISION, RETRIED_AFTER
@@ -80,7 +81,8 @@ def skip_step(
     """
     between_steps.refuse("skip_step")
     cause = audit.Cause.of(by, reason)
-    text = _VALUES.encode(output, what="output")
+    with Argument("output"):
+        text = _VALUES.encode(output, what="output")
     with transaction.atomic():
         row = lifecycle.lock(instance)
         found = _skippable(row, step, count, seq)

@@ -79,10 +79,13 @@ def retry_step(
     paused it, with all its attempts and the same idempotency key.
 
     A paused instance goes on in the same generation, when nothing is left to decide: with all steps that wait for a
-    decision, or the one of this name and count; items of several maps may share these, and `seq` says which. If it has ended, a new generation keeps what the handler had received
-    before the failure; everything after that runs again, with the same keys. Raises StepNotExhaustedError if no such
-    step waits for a decision, StepNotFailedError if the instance has not ended because of a step, KeysSpentError or
-    RestartError if rollbacks have run, and InstanceNotFoundError; then nothing is changed. Returns the instance in its
+    decision, or the one of this name and count; items of several maps may share these, and `seq` says which. If the
+    instance has ended, a new generation keeps what the handler had received before the failure; everything after that
+    runs again, with the same keys.
+
+    Raises StepNotExhaustedError if no such step waits for a decision, StepNotFailedError if the instance has not ended
+    because of a step, KeysSpentError or RestartError if rollbacks have run, and InstanceNotFoundError; then nothing is
+    changed. Returns the instance in its
     new state.
     """
     between_steps.refuse("retry_step")

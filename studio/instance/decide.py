@@ -9,6 +9,7 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
 from engine.models import Instance, Step
+from engine.models.step import exhausted_label
 from engine.steer import decisions, lifecycle, restart
 from engine.values.errors import (
     InstanceNotFoundError,
@@ -90,8 +91,7 @@ def skip_step(request: HttpRequest, name: str, id: str, seq: int) -> HttpRespons
 def _decide(request: HttpRequest, instance: Instance, step: Step, act: Act, done: str) -> HttpResponse:
     try:
         with transaction.atomic():
-            if str(lifecycle.lock(instance).generation) != request.POST.get("generation", ""):
-                raise StalePageError
+            _check_generation(request, instance)
             instance = act(instance, step)
     except InstanceNotFoundError:
         raise Http404 from None
@@ -105,6 +105,12 @@ def _decide(request: HttpRequest, instance: Instance, step: Step, act: Act, done
         return _page(request, instance, step, status=422, refused=str(error), at="skip")
     note(request, f"{done} step {_label(step)} of {instance.id}, which is {instance.status}.")
     return HttpResponseRedirect(instance.get_absolute_url())
+
+
+def _check_generation(request: HttpRequest, instance: Instance) -> None:
+    """Lock the instance. Raises StalePageError if the page showed another generation."""
+    if str(lifecycle.lock(instance).generation) != request.POST.get("generation", ""):
+        raise StalePageError
 
 
 def _step(name: str, id: str, seq: int) -> tuple[Instance, Step]:
@@ -157,4 +163,4 @@ def _options(step: Step) -> dict[str, Any]:
 
 
 def _label(step: Step) -> str:
-    return decisions.exhausted_label(step)
+    return exhausted_label(step)
