@@ -37,7 +37,7 @@ CALLS: dict[str, Callable[[Instance], object]] = {
     "`restart()`": lambda it: it.restart(),
     "`delete()`": lambda it: it.delete(),
 }
-OF_EXHAUSTED = ("`retry_step()`", "`fail_step(…)`")  # while it is paused
+OF_EXHAUSTED = ("`retry_step()`", "`fail_step(…)`", "`skip_step(…)`")  # while it is paused
 IN_A_BODY = (InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE)
 acts_in_body: list[Callable[[], None]] = []  # taken by the next body
 
