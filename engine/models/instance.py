@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -13,6 +13,7 @@ from django.urls import reverse
 from engine.models.event import Event
 from engine.models.fields import JsonField
 from engine.models.instance_table import CONSTRAINTS, INDEXES
+from engine.models.steering import Steering
 from engine.models.step import Step
 from engine.models.typed import Output_co, Typed
 from engine.values.between_steps import async_twin
@@ -21,46 +22,6 @@ from engine.values.unchanged import UNCHANGED
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
-
-
-class Steering(Protocol):
-    """The functions behind the methods of an instance: `engine.steer.methods`, set when Django starts."""
-
-    def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance[Any]: ...
-    def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def retry_now(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def wake_now(
-        self, instance: Instance, step: str | None, count: int, *, by: Any, reason: str
-    ) -> Instance[Any]: ...
-    def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def restart(
-        self,
-        instance: Instance,
-        from_step: str | None,
-        count: int,
-        kind: str,
-        *,
-        params: Any,
-        keys: str,
-        by: Any,
-        reason: str,
-    ) -> Instance[Any]: ...
-    def retry_step(
-        self, instance: Instance, step: str | None, count: int, *, by: Any, reason: str
-    ) -> Instance[Any]: ...
-    def fail_step(
-        self, instance: Instance, step: str, count: int, *, by: Any, reason: str
-    ) -> Instance[Any]: ...
-    def skip_step(
-        self, instance: Instance, step: str, count: int, *, output: Any, by: Any, reason: str
-    ) -> Instance[Any]: ...
-    def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
-    def result(self, instance: Instance) -> Any: ...
-    def send_event(
-        self, instance: Instance, type: Any, payload: Any, dedup_key: str | None, *, by: Any, reason: str
-    ) -> Event: ...
 
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
@@ -158,7 +119,7 @@ class Instance(models.Model, Typed[Output_co]):
     """When it ended."""
 
     objects = InstanceQuerySet.as_manager()
-    steering: ClassVar[Steering]
+    steering: ClassVar[Steering[Instance[Any], Event]]
 
     if TYPE_CHECKING:
         steps: RelatedManager[Step]
