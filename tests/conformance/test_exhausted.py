@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -22,7 +23,8 @@ from engine import (
     define_step,
     workflow,
 )
-from engine.models import Attempt, Audit, Instance
+from engine.models import Attempt, Audit, Instance, Step
+from tests import shifts
 from tests.records import statuses, step
 from tests.stories import run_to_end, running_shift, wait_for
 from tests.violations import violations
@@ -212,11 +214,15 @@ def test_two_steps_side_by_side_are_decided_alone() -> None:
 
     @workflow
     async def story(step: WorkflowStep) -> list[Any]:
-        both = step.do("left", left.charge, **PAUSING), step.do("right", right.charge, **PAUSING)
+        once = {
+            **PAUSING,
+            "max_attempts": 1,
+        }  # or the pause might come before the second attempt of the other
+        both = step.do("left", left.charge, **once), step.do("right", right.charge, **once)
         return [str(one) for one in await asyncio.gather(*both, return_exceptions=True)]
 
     instance = paused(story.start())
-    assert (len(left.keys), len(right.keys)) == (2, 2)
+    assert (len(left.keys), len(right.keys)) == (1, 1)
     assert instance.pause_reason["details"]["steps"] == ["left", "right"]
     instance.fail_step("right", by="ana")
     assert instance.status == "paused"
@@ -230,13 +236,13 @@ def test_two_steps_side_by_side_are_decided_alone() -> None:
     run_to_end(instance)
     assert instance.output == [
         "charged",
-        'Step "right" failed after 2 attempts: ConnectionError: The provider is down.',
+        'Step "right" failed after 1 attempt: ConnectionError: The provider is down.',
     ]
     assert audited(instance) == [
         ("fail_step", "ana", "paused", "paused"),
         ("retry_step", "ben", "paused", "queued"),
     ]
-    assert len(right.keys) == 2
+    assert len(right.keys) == 1
 
 
 def test_without_a_name_a_retry_takes_all_that_wait_for_a_decision() -> None:
@@ -244,8 +250,9 @@ def test_without_a_name_a_retry_takes_all_that_wait_for_a_decision() -> None:
 
     @workflow
     async def story(step: WorkflowStep) -> list[str]:
+        once = {**PAUSING, "max_attempts": 1}
         return await asyncio.gather(
-            step.do("left", left.charge, **PAUSING), step.do("right", right.charge, **PAUSING)
+            step.do("left", left.charge, **once), step.do("right", right.charge, **once)
         )
 
     instance = paused(story.start())
@@ -417,3 +424,110 @@ def test_what_does_not_wait_for_a_decision_is_refused() -> None:
     with pytest.raises(StepNotExhaustedError, match='cannot retry step "go" #2'):
         instance.retry_step("go", 2)
     assert audited(instance) == []
+
+
+class Beside:
+    """An instance with a step that has used up its attempts beside a body that runs until it is let out."""
+
+    def __init__(self) -> None:
+        self.out = threading.Event()
+        self.provider = Provider()
+        self.undone: list[str] = []
+
+    def start(self) -> Instance:
+        @workflow
+        async def story(step: WorkflowStep) -> list[Any]:
+            await step.do("reserve", lambda: 1, rollback=lambda ctx: self.undone.append("reserve"))
+            return await asyncio.gather(
+                step.do("charge", self.provider.charge, **PAUSING),
+                step.do("long", self.wait),
+                step.listen("go"),
+            )
+
+        instance = story.start()
+        shifts.wait_until(lambda: self.is_exhausted(instance), what="the used-up attempts")
+        assert instance.refresh().status == "running"
+        return instance
+
+    def wait(self) -> str:
+        assert self.out.wait(60)
+        return "out"
+
+    def is_exhausted(self, instance: Instance) -> bool:
+        return Step.objects.filter(instance=instance, name="charge", error__isnull=False).exists()
+
+
+def test_the_running_body_ends_first_and_nothing_is_decided_before() -> None:
+    beside = Beside()
+    with shifts.running_shift():
+        instance = beside.start()
+        for decide in (lambda: instance.retry_step("charge"), lambda: instance.fail_step("charge")):
+            with pytest.raises(StepNotExhaustedError, match="is running, not paused yet"):
+                decide()
+        beside.out.set()
+        shifts.wait_for(instance, "paused")
+        assert step(instance, "long").status == "complete"
+        instance.send_event("go")
+        beside.provider.is_down = False
+        instance.retry_step("charge")
+        shifts.wait_for(instance)
+    assert instance.status == "complete"
+
+
+def test_events_and_a_withdrawn_pause_meanwhile_do_not_start_it_again() -> None:
+    beside = Beside()
+    with shifts.running_shift():
+        instance = beside.start()
+        instance.pause(by="ana")
+        instance.send_event("go")
+        instance.resume(by="ana")
+        beside.out.set()
+        shifts.wait_for(instance, "paused")
+        assert instance.pause_reason["type"] == "StepExhaustedError"
+        assert len(beside.provider.keys) == 2
+        instance.skip_step("charge", output="x")
+        shifts.wait_for(instance)
+    assert instance.output[:2] == ["x", "out"]
+
+
+def test_a_termination_meanwhile_ends_it_after_its_rollbacks() -> None:
+    beside = Beside()
+    with shifts.running_shift():
+        instance = beside.start()
+        instance.terminate(rollback=True)
+        beside.out.set()
+        shifts.wait_for(instance)
+    assert (instance.status, instance.rollback, beside.undone) == ("terminated", "complete", ["reserve"])
+    assert step(instance, "charge").status == "cancelled"
+
+
+def test_a_pause_by_a_person_meanwhile_is_for_them_to_end() -> None:
+    beside = Beside()
+    with shifts.running_shift():
+        instance = beside.start()
+        instance.pause(by="ana")
+        beside.out.set()
+        shifts.wait_for(instance, "paused")
+        assert instance.pause_reason is None
+        instance.fail_step("charge")
+        assert instance.status == "paused"
+        instance.resume()
+        shifts.wait_for(instance)
+    assert instance.error["type"] == "ConnectionError"
+
+
+def test_changed_code_is_accepted_first_and_the_decision_stays() -> None:
+    provider = Provider()
+
+    @workflow(on_code_change="pause")
+    async def story(step: WorkflowStep) -> str:
+        return await step.do("charge", provider.charge, **PAUSING)
+
+    instance = paused(story.start())
+    Instance.objects.filter(key=instance.key).update(code="earlier")
+    provider.is_down = False
+    instance.retry_step("charge")
+    assert paused(instance).pause_reason["type"] == "CodeChangedError"
+    instance.accept_code()
+    run_to_end(instance)
+    assert (instance.output, provider.numbers) == ("charged", [1, 2, 3])
