@@ -71,8 +71,11 @@ if TYPE_CHECKING:
     from engine.values.errors import StepArgumentsError as StepArgumentsError
     from engine.values.errors import StepConfigError as StepConfigError
     from engine.values.errors import StepError as StepError
+    from engine.values.errors import StepExhaustedError as StepExhaustedError
+    from engine.values.errors import StepNotExhaustedError as StepNotExhaustedError
     from engine.values.errors import StepNotFailedError as StepNotFailedError
     from engine.values.errors import StepNotFoundError as StepNotFoundError
+    from engine.values.errors import StepNotSkippableError as StepNotSkippableError
     from engine.values.errors import StepTimeoutError as StepTimeoutError
     from engine.values.errors import UnknownWorkflowError as UnknownWorkflowError
     from engine.values.errors import WorkerLostError as WorkerLostError
@@ -128,6 +131,9 @@ _ERRORS = (
     "StepError",
     "StepNotFailedError",
     "StepNotFoundError",
+    "StepExhaustedError",
+    "StepNotExhaustedError",
+    "StepNotSkippableError",
     "StepTimeoutError",
     "UnknownWorkflowError",
     "WorkerLostError",

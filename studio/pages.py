@@ -18,7 +18,7 @@ from studio.frame import addresses, icons
 from studio.frame.guard import guarded_path
 from studio.health import views as health
 from studio.home import views as home
-from studio.instance import actions, answer, payload, restart
+from studio.instance import actions, answer, decide, payload, restart
 from studio.instance import views as instance
 from studio.instances import suggestions
 from studio.instances import views as instances
@@ -45,6 +45,7 @@ register_converter(addresses.WorkerName, "worker")
 
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 _ERROR = "errors/<fingerprint:fingerprint>/"
+_STEP = f"{_INSTANCE}steps/<step:seq>/"
 _WEBHOOK = "webhooks/<step:key>/"
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -103,6 +104,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_INSTANCE}delete/", actions.delete, "delete"),
     guarded_path(f"{_INSTANCE}retry-now/", actions.retry_now, "retry-now"),
     guarded_path(f"{_INSTANCE}wake-now/", actions.wake_now, "wake-now"),
+    guarded_path(f"{_STEP}decide/", decide.decide, "decide"),
+    guarded_path(f"{_STEP}retry/", decide.retry_step, "retry-step"),
+    guarded_path(f"{_STEP}skip/", decide.skip_step, "skip-step"),
+    guarded_path(f"{_STEP}fail/", decide.fail_step, "fail-step"),
     guarded_path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, "retry-rollback"),
     guarded_path(f"{_INSTANCE}accept-code/", actions.accept_code, "accept-code"),
     guarded_path(f"{_INSTANCE}events/", actions.send_event, "send-event"),

@@ -39,16 +39,22 @@ def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[st
 
 def _arguments_of_retry(parser: ArgumentParser) -> None:
     take_instance(parser)
+    parser.add_argument(
+        "--step", metavar="NAME", help="only the step of this name, of those that wait for a decision"
+    )
+    parser.add_argument("--count", type=natural, default=1, metavar="N", help="which step of that name (1)")
     take_origin(parser)
 
 
 def _lines_of_retry(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
-    yield from _begun(found)
+    instance = found["instance"]
+    name, status, generation = text.named(instance), instance["status"], instance["generation"]
+    yield f"{name} is {status}, in generation {generation}: the step runs again."
 
 
 RETRY_STEP = Subcommand(
     "retry-step",
-    "run the step again that ended an instance, with the same idempotency key",
+    "run the step again that ended or paused an instance, with the same idempotency key",
     _arguments_of_retry,
     _lines_of_retry,
 )

@@ -134,6 +134,11 @@ def _beneath(terminal: Terminal, step: Document, *, full: bool) -> Iterator[str]
         yield f"{indent}kept from generation {step['kept_from']}"
     for attempt in step["attempts"]:
         yield from _attempt(terminal, attempt, full=full)
+    if step["is_exhausted"]:
+        yield f"{indent}its attempts are used up: retry, skip or fail it"
+    if step["decision"]:
+        by = text.plain(step["decision"]["by"]) or "a program"
+        yield f"{indent}{step['decision']['outcome']} by {by}"
     if step["error"] is not None and not step["attempts"]:
         yield indent + text.cut(text.plain(error_line(step["error"])), terminal.width - len(indent))
     if step["rollback"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.command.decisions import FAIL_STEP, SKIP_STEP
 from engine.command.errors import ERRORS
 from engine.command.events import ANSWER, EVENTS
 from engine.command.health import HEALTH
@@ -34,6 +35,8 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     TERMINATE,
     RESTART,
     RETRY_STEP,
+    FAIL_STEP,
+    SKIP_STEP,
     DELETE,
     RETRY_NOW,
     WAKE_NOW,

@@ -17,6 +17,7 @@ C_contra = TypeVar("C_contra", contravariant=True)
 
 Duration = timedelta | float | str
 BackoffName = Literal["exponential", "linear", "constant"]
+OnExhaustedName = Literal["fail", "pause"]
 
 
 class DelayFunction(Protocol):
@@ -56,6 +57,9 @@ class StepOptionsDict(RollbackOptionsDict, total=False):
     sensitive: bool
     """Never display the output, and keep the error text of the step out of signals and logs. The program gets the
     real value."""
+    on_exhausted: OnExhaustedName
+    """What follows when the attempts are used up: `"fail"`, or `"pause"`, which pauses the instance until somebody
+    retries, skips or fails the step. Of a nested step, the step around it decides. See docs/steering.md."""
     rollback: Callable[[RollbackContext], object] | None
     """The function that undoes the step, called with a RollbackContext. See docs/rollback.md."""
     rollback_options: RollbackOptionsDict | None

@@ -36,6 +36,10 @@ class DryCycle(Cycle):
         self.at = call.record
         super().start(call)
 
+    def _halt(self) -> bool:
+        """Go on: what is open besides the steps that wait for a decision is to be checked, too."""
+        return False
+
     def _start_fresh(self) -> bool:
         recorded = [
             call for call in self.deliveries.take_fresh() if call.is_wanted and call.record.is_recorded

@@ -86,6 +86,18 @@ INVARIANTS = (
         )
         """,
     ),
+    Invariant(
+        "I7",
+        "decisions-are-awaited",
+        "An instance that has to be decided about is paused, or a worker is about to pause it: it never parks, "
+        "and it has not ended.",
+        f"""
+        SELECT i.key, format('step %%s, %%s', s.seq, i.status)
+        FROM engine_step s JOIN engine_instance i ON i.key = s.instance_id AND i.generation = s.generation
+        WHERE s.kind = 'do' AND s.status = 'waiting' AND s.error IS NOT NULL
+          AND (i.status = 'waiting' OR i.status IN {FINAL_SQL})
+        """,
+    ),
     # If new code has removed the wait, the event stays unused, and this query reports it.
     Invariant(
         "I7b",

@@ -83,12 +83,13 @@ INVARIANTS = (
     Invariant(
         "I4",
         "budgets-are-kept",
-        "A step fails at most max_attempts times, and loses its worker at most 3 times while running alone.",
+        "A step fails at most max_attempts times, and loses its worker at most 3 times while running alone, since a "
+        "person last gave it new attempts.",
         """
         SELECT s.instance_id, format('step %%s', s.seq)
         FROM engine_step s JOIN engine_attempt a
             ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
-            AND a.phase = 'do'
+            AND a.phase = 'do' AND a.number > coalesce((s.options ->> 'retried_after')::integer, 0)
         WHERE s.kind = 'do'
         GROUP BY s.instance_id, s.generation, s.seq
         HAVING count(*) FILTER (WHERE a.status IN ('errored', 'timed_out'))
@@ -99,14 +100,15 @@ INVARIANTS = (
     Invariant(
         "I5",
         "steps-end-like-their-last-attempt",
-        "A step with a body is complete if and only if its last attempt is. If the step failed, its last "
-        "attempt failed or was lost.",
+        "A step with a body is complete if and only if its last attempt is, or a person has skipped it. If the step "
+        "failed, its last attempt failed or was lost.",
         """
         SELECT s.instance_id, format('step %%s is %%s, its last attempt %%s', s.seq, s.status, a.status)
         FROM engine_step s LEFT JOIN engine_attempt a
             ON a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
             AND a.phase = 'do' AND a.number = s.attempts
-        WHERE s.kind = 'do' AND s.kept_from IS NULL AND (
+        WHERE s.kind = 'do' AND s.kept_from IS NULL
+          AND s.options -> 'decision' ->> 'outcome' IS DISTINCT FROM 'skipped' AND (
             (s.status = 'complete') <> (a.status IS NOT DISTINCT FROM 'complete')
             OR s.status = 'errored' AND coalesce(a.status, '') NOT IN ('errored', 'timed_out', 'lost')
         )
@@ -115,11 +117,14 @@ INVARIANTS = (
     Invariant(
         "I5",
         "outcomes-are-recorded",
-        "A finished step has the outcome that its status implies. An open step has no outcome.",
+        "A finished step has the outcome that its status implies. An open step has no outcome, but its last "
+        "error while it waits for a person's decision.",
         """
         SELECT instance_id, format('step %%s is %%s', seq, status) FROM engine_step
         WHERE (output IS NOT NULL) <> (status = 'complete' AND kind <> 'sleep')
-           OR (error IS NOT NULL) <> (status = 'errored')
+           OR (error IS NOT NULL) <> (status = 'errored') AND NOT (
+            kind = 'do' AND status = 'waiting' AND wake_at IS NULL AND options ->> 'on_exhausted' = 'pause'
+        )
            OR (finished_at IS NULL) <> (status IN ('running', 'waiting'))
         """,
     ),
@@ -127,11 +132,13 @@ INVARIANTS = (
         "I5",
         "outcomes-are-delivered",
         "A step has a delivery number if and only if its outcome reaches the handler. An atomic step gets "
-        "the number after its completion, or none if the handler ended first.",
+        "the number after its completion, or none if the handler ended first; so does a step that a person has "
+        "skipped or failed.",
         """
         SELECT instance_id, format('step %%s is %%s, delivery %%s', seq, status, delivery) FROM engine_step
         WHERE (delivery IS NOT NULL) <> (status IN ('complete', 'errored')) AND parent = 0
           AND NOT (delivery IS NULL AND status = 'complete' AND options ->> 'atomic' IS NOT DISTINCT FROM 'true')
+          AND NOT (delivery IS NULL AND options -> 'decision' IS NOT NULL)
         """,
     ),
     Invariant(
@@ -161,7 +168,7 @@ INVARIANTS = (
         "I13",
         "outcomes-in-time-order",
         "No outcome is older than those delivered before it, except that of an atomic step, which is "
-        "recorded with its own commit.",
+        "recorded with its own commit, and what a person has decided while the instance was paused.",
         """
         SELECT instance_id, format('step %%s, delivery %%s', seq, delivery)
         FROM (
@@ -171,7 +178,7 @@ INVARIANTS = (
             FROM engine_step WHERE delivery IS NOT NULL
         ) AS outcome
         WHERE finished_at < before - %(skew)s * interval '1 second'
-          AND options ->> 'atomic' IS DISTINCT FROM 'true'
+          AND options ->> 'atomic' IS DISTINCT FROM 'true' AND options -> 'decision' IS NULL
         """,
     ),
     Invariant(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -13,6 +13,7 @@ from django.urls import reverse
 from engine.models.event import Event
 from engine.models.fields import JsonField
 from engine.models.instance_table import CONSTRAINTS, INDEXES
+from engine.models.steering import Steering
 from engine.models.step import Step
 from engine.models.typed import Output_co, Typed
 from engine.values.between_steps import async_twin
@@ -21,38 +22,6 @@ from engine.values.unchanged import UNCHANGED
 
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
-
-
-class Steering(Protocol):
-    """The functions behind the methods of an instance: `engine.steer.methods`, set when Django starts."""
-
-    def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance[Any]: ...
-    def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def retry_now(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def wake_now(
-        self, instance: Instance, step: str | None, count: int, *, by: Any, reason: str
-    ) -> Instance[Any]: ...
-    def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def restart(
-        self,
-        instance: Instance,
-        from_step: str | None,
-        count: int,
-        kind: str,
-        *,
-        params: Any,
-        keys: str,
-        by: Any,
-        reason: str,
-    ) -> Instance[Any]: ...
-    def retry_step(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
-    def result(self, instance: Instance) -> Any: ...
-    def send_event(
-        self, instance: Instance, type: Any, payload: Any, dedup_key: str | None, *, by: Any, reason: str
-    ) -> Event: ...
 
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
@@ -153,7 +122,7 @@ class Instance(models.Model, Typed[Output_co]):
     """When it ended."""
 
     objects = InstanceQuerySet.as_manager()
-    steering: ClassVar[Steering]
+    steering: ClassVar[Steering[Instance[Any], Event]]
 
     if TYPE_CHECKING:
         steps: RelatedManager[Step]
@@ -212,8 +181,9 @@ class Instance(models.Model, Typed[Output_co]):
         """Continue after a pause, or cancel a pause that has not taken effect yet.
 
         Sleeps, back-offs and the timeouts of waits are extended by the time paused; fixed moments are not. Does
-        nothing if there is nothing to resume. Returns the instance in its new state. Raises InstanceNotFoundError
-        if it has been deleted.
+        nothing if there is nothing to resume. Returns the instance in its new state. Raises StepExhaustedError if it
+        has to be decided first what follows the used-up attempts of a step, and InstanceNotFoundError if it has been
+        deleted.
         """
         return self.steering.resume(self, by=by, reason=reason)
 
@@ -290,16 +260,42 @@ class Instance(models.Model, Typed[Output_co]):
         steering = self.steering
         return steering.restart(self, from_step, count, kind, params=params, keys=keys, by=by, reason=reason)
 
-    def retry_step(self, *, by: Any = None, reason: str = "") -> Instance[Output_co]:
-        """Run the step again that has failed for good and ended the instance, with all its attempts and the same
-        idempotency key.
+    def retry_step(
+        self, step: str | None = None, count: int = 1, *, by: Any = None, reason: str = ""
+    ) -> Instance[Output_co]:
+        """Run the step again that has failed for good and ended the instance, or whose attempts are used up and have
+        paused it, with all its attempts and the same idempotency key.
 
-        A new generation keeps what the handler had received before the failure; everything after that runs again,
-        with the same keys. Returns the instance in its new state. Raises StepNotFailedError if it has not ended
-        because of a step, KeysSpentError or RestartError if rollbacks have run, and InstanceNotFoundError; then
-        nothing is changed.
+        A paused instance retries all steps that wait for a decision, or the one of this name and count, and goes on
+        in the same generation when nothing is left to decide. If it has ended, a new generation keeps what the
+        handler had received before the failure; everything after that runs again, with the same keys.
+
+        Returns the instance in its new state. Raises StepNotExhaustedError if no such step waits for a decision,
+        StepNotFailedError if it has not ended because of a step, KeysSpentError or RestartError if rollbacks have
+        run, and InstanceNotFoundError; then nothing is changed.
         """
-        return self.steering.retry_step(self, by=by, reason=reason)
+        return self.steering.retry_step(self, step, count, by=by, reason=reason)
+
+    def fail_step(
+        self, step: str, count: int = 1, *, by: Any = None, reason: str = ""
+    ) -> Instance[Output_co]:
+        """Let a step fail whose attempts are used up and have paused the instance: the handler gets its last error.
+
+        The instance goes on when nothing is left to decide. Returns it in its new state. Raises
+        StepNotExhaustedError if that step does not wait for a decision, and InstanceNotFoundError.
+        """
+        return self.steering.fail_step(self, step, count, by=by, reason=reason)
+
+    def skip_step(
+        self, step: str, count: int = 1, *, output: Any = None, by: Any = None, reason: str = ""
+    ) -> Instance[Output_co]:
+        """Complete a step with this output, without running its body again.
+
+        Its attempts are used up, or it waits for the next one, or the instance is paused and no attempt runs. The
+        step is never rolled back. Returns the instance in its new state. Raises StepNotSkippableError, for the output
+        InvalidValueError or LimitError, and InstanceNotFoundError; then nothing is changed.
+        """
+        return self.steering.skip_step(self, step, count, output=output, by=by, reason=reason)
 
     def delete(self, *, by: Any = None, reason: str = "") -> None:  # type: ignore[override]
         """Delete a finished instance with everything it recorded. Its children and its audit trail stay.
@@ -339,6 +335,8 @@ class Instance(models.Model, Typed[Output_co]):
     aaccept_code = async_twin(accept_code)
     arestart = async_twin(restart)
     aretry_step = async_twin(retry_step)
+    afail_step = async_twin(fail_step)
+    askip_step = async_twin(skip_step)
     adelete = async_twin(delete)  # type: ignore[arg-type]
     asend_event = async_twin(send_event)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import BooleanField, Q
@@ -11,14 +13,33 @@ from engine.models.fields import JsonField, times
 from engine.values.identity import OLD_MILESTONE, milestone_name
 from engine.values.states import AttemptStatus, StepKind, StepStatus
 
+
+class _Current(Protocol):
+    """An instance, as far as its steps need it."""
+
+    @property
+    def key(self) -> int: ...
+    @property
+    def generation(self) -> int: ...
+
+
 _FINAL = ["complete", "errored", "cancelled"]  # as migrations have it
 
 
 class StepQuerySet(models.QuerySet["Step"]):
+    def of(self, instance: _Current) -> StepQuerySet:
+        """Return the steps of the current generation."""
+        return self.filter(instance_id=instance.key, generation=instance.generation)
+
     def begun_with_rollback(self) -> StepQuerySet:
         """Return the steps whose body was started and that were recorded with a rollback."""
         has_rollback = RawSQL("options -> 'rollback' IS NOT NULL", (), output_field=BooleanField())
         return self.filter(has_rollback, kind=StepKind.DO, attempts__gt=0)
+
+    def exhausted(self) -> StepQuerySet:
+        """Return the steps whose attempts are used up and for which nobody has decided what follows, in order."""
+        waiting = self.filter(kind=StepKind.DO, status=StepStatus.WAITING, error__isnull=False)
+        return waiting.order_by("seq").defer("output")
 
 
 class Step(models.Model):
@@ -111,9 +132,19 @@ class Step(models.Model):
         return self.name if self.count == 1 else f"{self.name} #{self.count}"
 
     @property
+    def is_exhausted(self) -> bool:
+        """Whether its attempts are used up and nobody has decided yet what follows."""
+        return self.status == StepStatus.WAITING and self.error is not None
+
+    @property
     def is_old_milestone(self) -> bool:
         """Return whether it is a milestone from before milestones were named after their message."""
         return (self.kind, self.name) == (StepKind.PROGRESS, OLD_MILESTONE)
+
+
+def exhausted_label(step: Step) -> str:
+    """Return the name of such a step in messages. What encloses it, if anything, is a map."""
+    return f"{step.name}[{step.count - 1}]" if step.parent else str(step)
 
 
 class Attempt(models.Model):

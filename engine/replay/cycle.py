@@ -23,7 +23,7 @@ from engine.replay.exit.exit import Exit
 from engine.replay.exit.recovery import Recovery
 from engine.replay.host import Claimed, Host, Phase
 from engine.replay.records import outcomes
-from engine.replay.records.history import History, Page
+from engine.replay.records.history import History, Page, StepRecord
 from engine.replay.records.other_instances import AwaitedState
 from engine.replay.records.writes import Leave
 from engine.replay.rollback.rollbacks import Rollbacks
@@ -105,6 +105,7 @@ class Cycle(CycleState):
             may_have_ended = False
             if not (
                 self._deliver_recorded()
+                or self._halt()
                 or self._start_fresh()
                 or self._deliver_arrived()
                 or self._number_deliveries()
@@ -135,6 +136,12 @@ class Cycle(CycleState):
         if call is not None:
             self._deliver_to_handler(call)
         return call is not None
+
+    def _halt(self) -> bool:
+        """Start nothing new while a person has to decide what follows the used-up attempts of a step."""
+        if self.exhausted:
+            self.exit.quiesce(InstanceStatus.PAUSED)
+        return bool(self.exhausted)
 
     def _start_fresh(self) -> bool:
         fresh = self.deliveries.fresh
@@ -201,6 +208,10 @@ class Cycle(CycleState):
     def pause_with_reason(self, error: NonDeterminismError | CodeChangedError) -> None:
         self.exit.pause_with_reason(error)
 
+    def halt(self, exhausted: StepRecord) -> None:
+        self.exhausted[exhausted.seq] = exhausted
+        self.exit.quiesce(InstanceStatus.PAUSED)
+
     def recover(self, error: Exception) -> None:
         """End with an error of the engine, or with a refusal of the database; record nothing else."""
         refused = self.recovery.begin(error)
@@ -248,10 +259,11 @@ class Cycle(CycleState):
         if ends_as and self.exit.decision.after_rollbacks is None:
             self.exit.terminate()
             return
-        if status == InstanceStatus.WAITING_FOR_PAUSE:
+        self.exit.is_requested = status == InstanceStatus.WAITING_FOR_PAUSE
+        if self.exit.is_requested:
             self.exit.quiesce(InstanceStatus.PAUSED)
             return
-        if self.phase is Phase.QUIESCING and not self.exit.is_going:
+        if self.phase is Phase.QUIESCING and not (self.exit.is_going or self.exhausted):
             self.exit.resume()
         if self.phase is DRIVING:
             self.matching.offer_all()

@@ -71,10 +71,15 @@ class CycleState(ABC):
         self.matching = EventMatching(self.events, self.waits, lambda: host.read_events(self))
         self.relations = Relations(history, claimed.generation)
         self.undoable: dict[StepIdentity, Call] = {}  # called with a rollback
+        self.exhausted = history.exhausted()  # by number: it pauses until a person has decided what follows
 
     @abstractmethod
     def pause_with_reason(self, error: NonDeterminismError | CodeChangedError) -> None:
         """Pause with an error: nothing runs or is overwritten until the code changes or an operator acts."""
+
+    @abstractmethod
+    def halt(self, exhausted: StepRecord) -> None:
+        """Pause, as soon as the running bodies have ended: the attempts of this step are used up."""
 
     @property
     def is_driving(self) -> bool:
@@ -340,7 +345,7 @@ class CycleState(ABC):
 
     def cancel_record(self, record: StepRecord) -> None:
         record.status = StepStatus.CANCELLED
-        record.wake_us = None
+        record.wake_us = record.error = None
         record.finished_us = self.host.now_us()
         if record.kind == StepKind.CHILD:
             self.writes.children.pop(record.seq, None)

@@ -101,10 +101,18 @@ def step(row: Step, attempts: Sequence[Attempt], *, full: bool) -> Document:
         "wake_at": row.wake_at,
         "sensitive": row.sensitive,
         "error": error(row.error, full=full),
+        "is_exhausted": row.is_exhausted,
+        "decision": decision(row),
         "attempts": [attempt(one, full=full) for one in attempts],
         "attempts_total": row.attempts,
     }
     return document | {"output": None if row.sensitive else row.output} if full else document
+
+
+def decision(row: Step) -> Document | None:
+    """Return what a person has decided about the step when its attempts were used up, or instead of waiting."""
+    found: Any = row.options.get("decision") if isinstance(row.options, dict) else None
+    return {"outcome": found["outcome"], "by": found["by"]} if isinstance(found, dict) else None
 
 
 def attempt(row: Attempt, *, full: bool) -> Document:

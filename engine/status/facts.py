@@ -24,6 +24,7 @@ class OpenStep:
     event_types: tuple[str, ...] = ()
     worker: str = ""
     error: str = ""
+    is_exhausted: bool = False  # its attempts are used up, and nobody has decided yet what follows
     is_asking: bool = False  # a request that can still be answered
     asked_of: tuple[str, ...] = ()
     message: str = ""

@@ -17,7 +17,7 @@ from engine.status.errors import beginning_of_error, error_line
 from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.prepared import CLOCK, Call, Prepared, together
 from engine.status.servers import ALIVE, capacity_of, servers_of
-from engine.status.steps import rollback_of
+from engine.status.steps import retried_after, rollback_of
 from engine.steer.requests import open_requests
 from engine.values.identity import TOP
 from engine.values.states import Action, AttemptPhase, AttemptStatus
@@ -181,7 +181,7 @@ def still_open(instance: Instance, steps: Sequence[Step] | None = None) -> list[
 
 def _open(key: int, generation: int) -> QuerySet[Step]:
     rows = Step.objects.filter(instance_id=key, generation=generation, status__in=OPEN)
-    return rows.defer("output", "error").order_by("seq")[:MOST_OPEN]
+    return rows.defer("output").order_by("seq")[:MOST_OPEN]
 
 
 _OPEN = Prepared(_open)
@@ -207,7 +207,7 @@ def open_rows(instances: Sequence[Instance]) -> dict[int, list[Step]]:
         return found
     steps = Step.objects.filter(
         instance_id__in=live, generation=F("instance__generation"), status__in=OPEN
-    ).defer("output", "error")
+    ).defer("output")
     for step in steps.order_by("instance_id", "seq")[:MOST_OPEN]:
         found[step.instance_id].append(step)
     return found
@@ -235,10 +235,14 @@ def attempts_at(steps: Iterable[Step]) -> Attempts:
         step_seq__in={one.seq for one in again},
         phase=AttemptPhase.DO,
         status__in=UNCOUNTED,
-    ).values_list("instance_id", "generation", "step_seq")  # and some of other steps, which are not used
+    ).values_list("instance_id", "generation", "step_seq", "number")  # and some of other steps, not used
+    before = {(one.instance_id, one.generation, one.seq): retried_after(one) for one in again}
+    uncounted = Counter(before)
+    for key, generation, seq, number in rows if again else ():
+        which = key, generation, seq
+        uncounted[which] += number > before.get(which, 0)
     return Attempts(
-        {(attempt.instance_id, attempt.generation, attempt.step_seq): attempt for attempt in last},
-        Counter(rows if again else ()),
+        {(attempt.instance_id, attempt.generation, attempt.step_seq): attempt for attempt in last}, uncounted
     )
 
 
@@ -289,7 +293,8 @@ def _open_step(step: Step, name: str, attempts: Attempts, *, is_asking: bool, le
         uncounted=attempts.uncounted.get(which, 0),
         event_types=tuple(step.event_types or ()),
         worker=attempt.worker if attempt else "",
-        error=error_line(attempt.error if attempt else None),
+        error=error_line(step.error or (attempt.error if attempt else None)),
+        is_exhausted=is_waiting and step.error is not None,
         is_asking=is_asking,
         asked_of=tuple(options.get("assignees") or ()) if is_asking else (),
         message=str(options.get("message", "")) if is_asking else "",

@@ -193,6 +193,12 @@ def _undoing(instance: Instance, step: Step) -> OpenStep:
     )
 
 
+def retried_after(step: Step) -> int:
+    """Return the number of attempts when a person last gave the step new ones; earlier ones do not count."""
+    number: Any = step.options.get("retried_after") if isinstance(step.options, dict) else None
+    return number if isinstance(number, int) else 0
+
+
 def most_rollback_attempts(step: Step) -> int | None:
     """Return how many attempts of its rollback may count."""
     most = _options(step).get("max_attempts")

@@ -15,7 +15,7 @@ from django.db.models import F
 from engine.declare.registry import workflows
 from engine.models import Attempt, Instance, Step
 from engine.models.instance import InstanceQuerySet
-from engine.models.step import StepQuerySet
+from engine.models.step import StepQuerySet, exhausted_label
 from engine.steer import audit, notify, relations, transitions
 from engine.steer.clock import ClockTimestamp
 from engine.values import between_steps
@@ -24,9 +24,16 @@ from engine.values.errors import (
     InstanceFinishedError,
     InstanceNotFoundError,
     RollbackNotFailedError,
+    StepExhaustedError,
 )
 from engine.values.retry import RETRIED_AFTER
-from engine.values.states import Action, AttemptPhase, InstanceStatus, RollbackState, allows
+from engine.values.states import (
+    Action,
+    AttemptPhase,
+    InstanceStatus,
+    RollbackState,
+    allows,
+)
 
 
 def pause(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
@@ -41,9 +48,10 @@ def resume(instance: Instance, *, by: object = None, reason: str = "") -> Instan
     """Continue after a pause, or cancel a pause that has not taken effect yet.
 
     Sleeps, back-offs and the timeouts of waits are extended by the time paused; fixed moments are not. Does nothing
-    if there is nothing to resume. Returns the instance in its new state.
+    if there is nothing to resume. Raises StepExhaustedError if it has to be decided first what follows the used-up
+    attempts of a step. Returns the instance in its new state.
     """
-    return _act(instance, Action.RESUME, _resume, audit.Cause.of(by, reason))
+    return _act(instance, Action.RESUME, _resume_if_decided, audit.Cause.of(by, reason))
 
 
 def terminate(instance: Instance, *, rollback: bool = False, by: object = None, reason: str = "") -> Instance:
@@ -135,10 +143,36 @@ def _pause(row: Instance) -> InstanceStatus:
     return _write(row, transitions.PAUSE, InstanceStatus.PAUSED)
 
 
+def _resume_if_decided(row: Instance) -> InstanceStatus:
+    if row.status == InstanceStatus.PAUSED and (
+        steps := list(_steps(row).exhausted().defer("output", "error"))
+    ):
+        used = [(exhausted_label(step), step.attempts - step.options.get(RETRIED_AFTER, 0)) for step in steps]
+        raise StepExhaustedError(row.workflow, row.id, used)
+    return _resume(row)
+
+
 def _resume(row: Instance) -> InstanceStatus:
     if row.status == InstanceStatus.WAITING_FOR_PAUSE:
         return _update(row, InstanceStatus.RUNNING)
     return _write(row, transitions.RESUME, InstanceStatus.QUEUED)
+
+
+def resume_locked(row: Instance) -> InstanceStatus:
+    """Resume the locked instance, which is paused. Return the new status."""
+    return _resume(row)
+
+
+def make_due(row: Instance) -> InstanceStatus:
+    """Let the locked instance continue now: it waits, and no worker holds it. Return its status."""
+    after = _update(row, InstanceStatus(row.status), wake_at=ClockTimestamp())
+    notify.wake()
+    return after
+
+
+def stay(row: Instance) -> InstanceStatus:
+    """Note that something of the locked instance has changed, though not its status. Return its status."""
+    return _update(row, InstanceStatus(row.status))
 
 
 def _is_paused_by_code(row: Instance) -> bool:

@@ -4,6 +4,7 @@ The functions import the models and the declarations, so these cannot import the
 Django starts (`engine.apps`).
 """
 
+from engine.steer.decisions import fail_step, skip_step
 from engine.steer.deletion import delete, delete_many
 from engine.steer.events import send_event
 from engine.steer.launch import get, get_or_start, start, start_many
@@ -16,6 +17,7 @@ __all__ = [
     "accept_code",
     "delete",
     "delete_many",
+    "fail_step",
     "get",
     "get_or_start",
     "pause",
@@ -26,6 +28,7 @@ __all__ = [
     "retry_rollback",
     "retry_step",
     "send_event",
+    "skip_step",
     "start",
     "start_many",
     "terminate",

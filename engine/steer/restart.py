@@ -16,11 +16,12 @@ from engine.declare.params import validate_params
 from engine.declare.registry import workflows
 from engine.models import Event, Instance, Step, Waiter
 from engine.steer import audit, notify, relations, sql
+from engine.steer.decisions import exhausted_of, retry_exhausted
 from engine.steer.lifecycle import end, lock
 from engine.steer.restart_plan import PlannedStep, RestartPlan, Split, split, split_at_failure
 from engine.values import between_steps
 from engine.values.argument import Argument
-from engine.values.errors import InstanceNotFoundError, InvalidValueError
+from engine.values.errors import InstanceNotFoundError, InvalidValueError, StepNotExhaustedError
 from engine.values.identity import REQUEST_TYPE
 from engine.values.states import Action, InstanceStatus
 from engine.values.unchanged import UNCHANGED
@@ -65,19 +66,38 @@ def restart(
         return instance.refresh()
 
 
-def retry_step(instance: Instance, *, by: object = None, reason: str = "") -> Instance:
-    """Run the step again that has failed for good and ended the instance, with all its attempts and the same
-    idempotency key.
+def retry_step(
+    instance: Instance,
+    step: str | None = None,
+    count: int = 1,
+    *,
+    seq: int | None = None,
+    by: object = None,
+    reason: str = "",
+) -> Instance:
+    """Run the step again that has failed for good and ended the instance, or whose attempts are used up and have
+    paused it, with all its attempts and the same idempotency key.
 
-    A new generation keeps what the handler had received before the failure; everything after that runs again, with the
-    same keys. Raises StepNotFailedError if the instance has not ended because of a step, KeysSpentError or RestartError
-    if rollbacks have run, and InstanceNotFoundError; then nothing is changed. Returns the instance in its new state.
+    A paused instance goes on in the same generation, when nothing is left to decide: with all steps that wait for a
+    decision, or the one of this name and count; items of several maps may share these, and `seq` says which. If the
+    instance has ended, a new generation keeps what the handler had received before the failure; everything after that
+    runs again, with the same keys.
+
+    Raises StepNotExhaustedError if no such step waits for a decision, StepNotFailedError if the instance has not ended
+    because of a step, KeysSpentError or RestartError if rollbacks have run, and InstanceNotFoundError; then nothing is
+    changed. Returns the instance in its
+    new state.
     """
     between_steps.refuse("retry_step")
     cause = audit.Cause.of(by, reason)
+    named = None if step is None else (step, count)
     with transaction.atomic():
         row = lock(instance)
+        if not row.is_finished and (named or Step.objects.of(row).exhausted().exists()):
+            return retry_exhausted(instance, row, exhausted_of(row, named, "retry", seq=seq), cause)
         steps, failed = split_at_failure(row)
+        if named not in (None, (failed.name, failed.count)):
+            raise StepNotExhaustedError(row.workflow, row.id, row.status, "retry", named, [])
         data = {"from_step": failed.name, "count": failed.count, "kind": failed.kind, "is_retry": True}
         _renew(row, steps, cause, data, _Beginning(same_keys=True))
         return instance.refresh()

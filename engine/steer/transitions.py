@@ -21,6 +21,7 @@ ended_steps AS (
     UPDATE engine_step s SET
         status = CASE WHEN s.status IN {OPEN_STEPS_SQL} THEN 'cancelled' ELSE s.status END,
         finished_at = CASE WHEN s.status IN {OPEN_STEPS_SQL} THEN clock_timestamp() ELSE s.finished_at END,
+        error = CASE WHEN s.status IN {OPEN_STEPS_SQL} THEN NULL ELSE s.error END,
         lost = s.lost + CASE WHEN e.owner IS NULL THEN (
             SELECT count(*) FROM engine_attempt a
             WHERE a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq

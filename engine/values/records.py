@@ -6,6 +6,7 @@ unchanged, as `step.now()` requires. JSON is kept as text; None means SQL NULL.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -24,6 +25,7 @@ from engine.values.columns import (
 )
 from engine.values.fingerprint import Failed
 from engine.values.identity import StepIdentity
+from engine.values.retry import RETRIED_AFTER
 from engine.values.states import FINAL_STEPS, AttemptPhase, AttemptStatus, RollbackState, StepKind, StepStatus
 
 UNSETTLED = (StepStatus.RUNNING, StepStatus.WAITING)
@@ -69,6 +71,19 @@ class StepRecord:
     @property
     def is_final(self) -> bool:
         return self.status in FINAL_STEPS
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Return whether its attempts are used up and nobody has decided yet what follows (`on_exhausted="pause"`)."""
+        return self.error is not None and self.status == StepStatus.WAITING
+
+    @property
+    def retried_after(self) -> int:
+        """The number of attempts when a person last gave it new ones; earlier ones do not count."""
+        if self.options is None or RETRIED_AFTER not in self.options:
+            return 0
+        number: int = json.loads(self.options).get(RETRIED_AFTER, 0)  # that of its rollback is not meant
+        return number
 
     @property
     def is_unsettled(self) -> bool:

@@ -34,8 +34,9 @@ MAX_DELAY = timedelta(days=1)
 DEFAULT_DELAY = timedelta(seconds=1)
 ROLLBACK_OPTIONS = ("max_attempts", "delay", "backoff", "max_delay", "jitter", "timeout", "atomic")
 RETRIED_AFTER = (
-    "retried_after"  # recorded with the options: the number of attempts when an operator retried the rollback
+    "retried_after"  # recorded with the options: the number of attempts when an operator last gave new ones
 )
+DECISION = "decision"  # recorded with the options: what a person has decided of the step, and who
 
 # Errors that a second attempt cannot fix; a nested step that failed for good would fail again as recorded.
 _NOT_RETRIED = (
@@ -66,6 +67,13 @@ class Backoff(StrEnum):
     CONSTANT = "constant"
 
 
+class OnExhausted(StrEnum):
+    """What follows when the attempts of a step are used up."""
+
+    FAIL = "fail"
+    PAUSE = "pause"
+
+
 @dataclass(frozen=True, slots=True)
 class StepOptions:
     """The options in force for a step. Those recorded at its first start apply to all its attempts."""
@@ -79,6 +87,7 @@ class StepOptions:
     once: bool = False
     sensitive: bool = False
     atomic: bool = False
+    on_exhausted: OnExhausted = OnExhausted.FAIL
     rollback: RollbackFunction | None = None
     rollback_options: "StepOptions | None" = None  # None: the defaults
 
@@ -128,7 +137,7 @@ class StepOptions:
     def to_json(self) -> "dict[str, JSON]":
         """Return the options as they are recorded: durations in seconds, a delay function as `"function"`.
 
-        `atomic` and `rollback`, with the rollback's own options, are present only if the step has them.
+        `atomic`, `on_exhausted` and `rollback`, with the rollback's own options, are present only if the step has them.
         """
         recorded: dict[str, JSON] = {
             "max_attempts": self.max_attempts,
@@ -142,6 +151,8 @@ class StepOptions:
         }
         if self.atomic:
             recorded["atomic"] = True
+        if self.on_exhausted is OnExhausted.PAUSE:
+            recorded["on_exhausted"] = self.on_exhausted.value
         if self.rollback is not None:
             own = (self.rollback_options or StepOptions()).to_json()
             recorded["rollback"] = {option: own[option] for option in ROLLBACK_OPTIONS if option in own}
@@ -288,6 +299,12 @@ def _read_backoff(value: object) -> Backoff:
     raise ValueError('It must be "exponential", "linear" or "constant".')
 
 
+def _read_on_exhausted(value: object) -> OnExhausted:
+    if isinstance(value, str) and value in list(OnExhausted):
+        return OnExhausted(value)
+    raise ValueError('It must be "fail" or "pause".')
+
+
 def _read_jitter(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         raise ValueError("It must be a number from 0 to 1: the fraction by which the delay varies.")
@@ -310,6 +327,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "once": _read_flag,
     "sensitive": _read_flag,
     "atomic": _read_flag,
+    "on_exhausted": _read_on_exhausted,
     "rollback": _read_function,
     "rollback_options": _read_rollback_options,
 }

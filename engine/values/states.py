@@ -48,7 +48,8 @@ class StepStatus(StrEnum):
     RUNNING = "running"
     """An attempt of its body runs, or items of a map do."""
     WAITING = "waiting"
-    """It waits: for the end of a sleep or back-off, an event, an answer, or another instance."""
+    """It waits: for the end of a sleep or back-off, an event, an answer, another instance, or, with its attempts
+    used up, for a person's decision."""
     COMPLETE = "complete"
     """It has a result, which no replay computes again. Final."""
     ERRORED = "errored"
@@ -141,6 +142,8 @@ class Action(StrEnum):
     ACCEPT_CODE = "accept_code"
     RETRY_ROLLBACK = "retry_rollback"
     RETRY_STEP = "retry_step"
+    FAIL_STEP = "fail_step"
+    SKIP_STEP = "skip_step"
     RETRY_NOW = "retry_now"
     WAKE_NOW = "wake_now"
     RESTART = "restart"
@@ -176,7 +179,7 @@ CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
         (_R, _W): "parks",
         (_R, _Q): "released, lost, restart",
         (_R, _WP): "pause",
-        (_R, _P): "other code",
+        (_R, _P): "other code, attempts used up",
         (_R, _C): "returns",
         (_R, _E): "fails",
         (_R, _T): "terminate, abort",
@@ -190,7 +193,7 @@ CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
         (_WP, _C): "returns",
         (_WP, _E): "fails",
         (_WP, _T): "terminate, abort",
-        (_P, _Q): "resume, rollback, restart",
+        (_P, _Q): "resume, rollback, restart, retry_step, fail_step, skip_step",
         (_P, _T): "terminate",
         (_C, _Q): "restart",
         (_E, _Q): "restart, retry_rollback, retry_step",
@@ -207,9 +210,10 @@ STEP_CHANGES: Mapping[tuple[StepStatus, StepStatus], str] = MappingProxyType(
         (StepStatus.RUNNING, StepStatus.ERRORED): "failed for good",
         (StepStatus.RUNNING, StepStatus.CANCELLED): "given up",
         (StepStatus.WAITING, StepStatus.RUNNING): "next attempt",
-        (StepStatus.WAITING, StepStatus.COMPLETE): "arrived",
-        (StepStatus.WAITING, StepStatus.ERRORED): "timed out, failed",
+        (StepStatus.WAITING, StepStatus.COMPLETE): "arrived, skip_step",
+        (StepStatus.WAITING, StepStatus.ERRORED): "timed out, failed, fail_step",
         (StepStatus.WAITING, StepStatus.CANCELLED): "given up",
+        (StepStatus.ERRORED, StepStatus.WAITING): "retry_step of the step around it",
     }
 )
 STEP_BEGINNINGS: Mapping[StepStatus, str] = MappingProxyType(
@@ -249,7 +253,9 @@ ACTIONS: Mapping[Action, frozenset[InstanceStatus]] = MappingProxyType(
         Action.SEND_EVENT: frozenset(InstanceStatus) - FINAL,
         Action.ACCEPT_CODE: frozenset(InstanceStatus) - FINAL,
         Action.RETRY_ROLLBACK: frozenset({_E, _T}),  # where the rollback failed
-        Action.RETRY_STEP: frozenset({_E}),  # where a step has failed
+        Action.RETRY_STEP: frozenset({_P, _E}),  # where a step has failed, or its attempts are used up
+        Action.FAIL_STEP: frozenset({_P}),  # where the attempts of a step are used up
+        Action.SKIP_STEP: frozenset({_W, _P}),  # while a step has not ended, and no attempt runs
         Action.RETRY_NOW: frozenset({_Q, _R, _W}),  # while a step backs off
         Action.WAKE_NOW: frozenset({_Q, _R, _W}),  # while a step sleeps
         Action.RESTART: frozenset(InstanceStatus),

@@ -120,6 +120,32 @@ class Wake(Because):
     count: StrictInt = Field(1, ge=1, le=1_000_000, description="Which sleep of that name.")
 
 
+class Retry(Because):
+    """Which steps run again."""
+
+    step: str | None = Field(
+        None,
+        description="Only the step of this name, of those that wait for a decision. Without one, all of them.",
+    )
+    count: StrictInt = Field(1, ge=1, le=1_000_000, description="Which step of that name.")
+
+
+class Decide(Because):
+    """Which step is decided, and why."""
+
+    # The operation refuses one without a reason, so that the refusal has our words.
+    model_config = ConfigDict(json_schema_extra={"required": ["step", "reason"]})
+
+    step: str = Field(description="The name of the step.")
+    count: StrictInt = Field(1, ge=1, le=1_000_000, description="Which step of that name.")
+
+
+class Skip(Decide):
+    """Which step is completed, with which output, and why."""
+
+    output: JsonValue = Field(None, description="What the handler gets, as the step would have returned it.")
+
+
 class RestartFrom(Body):
     """Where a restart begins: at the start, or at a step."""
 

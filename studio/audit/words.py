@@ -20,6 +20,8 @@ ACTIONS = {
     "wake_now": "woke it",
     "retry_rollback": "retried the rollback",
     "retry_step": "retried the failed step",
+    "fail_step": "let the step fail",
+    "skip_step": "skipped the step",
     "restart": "restarted",
     "delete": "deleted",
     "answer": "answered",
@@ -73,7 +75,7 @@ def action_text(entry: Audit) -> str:
     if data.get("from_step"):
         return f"restarted from {_isolated(data['from_step'])}"
     if data.get("steps"):
-        return _early_text(entry, data)
+        return _steps_text(entry, data)
     kind = data.get("type")
     return f"sent event {_isolated(kind)}" if kind else f"{ACTIONS.get(entry.verb, verb)}{of}"
 
@@ -100,11 +102,20 @@ def _token_text(entry: Audit, data: dict[str, Any]) -> str:
     return f"{done} “{_isolated(data.get('name'))}”{of}"
 
 
-def _early_text(entry: Audit, data: dict[str, Any]) -> str:
-    """Name the step whose back-off or sleep a person ended, or say how many there were."""
+_OF_STEPS = {
+    "retry_now": "retried {} early",
+    "wake_now": "woke {} early",
+    "retry_step": "retried {}",
+    "fail_step": "let {} fail",
+    "skip_step": "supplied the output of {}",
+}
+
+
+def _steps_text(entry: Audit, data: dict[str, Any]) -> str:
+    """Name the step whose back-off or sleep a person ended or that was decided, or say how many there were."""
     total = data.get("total", len(data["steps"]))
     what = f"“{_isolated(data['steps'][0])}”" if total == 1 else f"{total} steps"
-    return f"{'retried' if entry.verb == 'retry_now' else 'woke'} {what} early"
+    return _OF_STEPS[entry.verb].format(what)
 
 
 def _isolated(text: object) -> str:

@@ -134,6 +134,8 @@ class AsyncClient:
     terminate = async_method(steering.terminate)
     restart = async_method(steering.restart)
     retry_step = async_method(steering.retry_step)
+    fail_step = async_method(steering.fail_step)
+    skip_step = async_method(steering.skip_step)
     preview_restart = async_method(steering.preview_restart)
     retry_now = async_method(steering.retry_now)
     wake_now = async_method(steering.wake_now)

@@ -134,6 +134,8 @@ class Client:
     terminate = method(steering.terminate)
     restart = method(steering.restart)
     retry_step = method(steering.retry_step)
+    fail_step = method(steering.fail_step)
+    skip_step = method(steering.skip_step)
     preview_restart = method(steering.preview_restart)
     retry_now = method(steering.retry_now)
     wake_now = method(steering.wake_now)

@@ -24,6 +24,7 @@ from engine.values.errors import (
     NothingToWakeError,
     RepriseError,
     RollbackNotFailedError,
+    StepExhaustedError,
 )
 from engine.values.states import Action, InstanceStatus, allows
 from studio.access.permissions import Verb
@@ -49,6 +50,8 @@ _DONE = {
     "wake_now": "woken early",
     "retry_rollback": "rollback retried",
     "retry_step": "step retried",
+    "fail_step": "step failed",
+    "skip_step": "step skipped",
     "restart": "restarted",
 }
 
@@ -179,7 +182,7 @@ def _steer(
                 request, name, id, who_did(instance, f"It is already {_words(before)}."), status=409
             )
         instance = act(instance, by=request.user, reason=reason)
-    except InstanceFinishedError as error:
+    except (InstanceFinishedError, StepExhaustedError) as error:
         return _refused(request, name, id, who_did(instance, str(error)), status=409)
     if action is Action.TERMINATE and not instance.is_finished:
         return _done(request, instance, f"{instance.id} is being rolled back, then ends.")

@@ -118,7 +118,10 @@ class InstancePage:
 
     @property
     def may_resume(self) -> bool:
-        """Whether resuming helps: with code that is not accepted, the instance would be paused again."""
+        """Whether resuming helps: with code that is not accepted, the instance would be paused again. It is refused
+        while somebody has to decide on a step."""
+        if self.exhausted and not self.is_pausing:
+            return False
         return self.may(Action.RESUME) and not (
             self.code and self.code.is_to_be_accepted and self.code.is_paused
         )
@@ -138,11 +141,20 @@ class InstancePage:
     @property
     def may_retry_step(self) -> bool:
         """Whether a step has ended it, and no rollback has run since."""
-        if not self.may(Action.RETRY_STEP) or self.instance.rollback:
+        if self.instance.status != "errored" or not self.may(Action.RETRY_STEP) or self.instance.rollback:
             return False
         error = self.instance.error
         has_step = isinstance(error, dict) and error.get("step") is not None
         return has_step or any(line.step.status == "errored" for line in self.lines)
+
+    @property
+    def exhausted(self) -> list[OpenStep]:
+        """The steps whose attempts are used up and on which somebody has to decide."""
+        return [step for step in self.record.facts.steps if step.is_exhausted]
+
+    @property
+    def may_decide(self) -> bool:
+        return bool(self.exhausted) and self.may(Action.FAIL_STEP)
 
     @property
     def may_retry_now(self) -> bool:

@@ -79,7 +79,21 @@ def restart(client: Client, options: Options) -> Document:
 def retry_step(client: Client, options: Options) -> Document:
     at = options["instance"]
     with instance_named(client, at.workflow, at.id):
-        return {"instance": client.retry_step(at.workflow, at.id, reason=options["reason"])}
+        where = {name: options[name] for name in ("step", "count")}
+        return {"instance": client.retry_step(at.workflow, at.id, reason=options["reason"], **where)}
+
+
+def fail_step(client: Client, options: Options) -> Document:
+    at, step, count = options["instance"], options["step"], options["count"]
+    with instance_named(client, at.workflow, at.id):
+        return dict(client.fail_step(at.workflow, at.id, step, count=count, reason=options["reason"]))
+
+
+def skip_step(client: Client, options: Options) -> Document:
+    at, step, count = options["instance"], options["step"], options["count"]
+    output = values.value(options, "output") if values.is_given(options, "output") else None
+    with instance_named(client, at.workflow, at.id):
+        return dict(client.skip_step(at.workflow, at.id, step, output, count=count, reason=options["reason"]))
 
 
 def delete(client: Client, options: Options) -> Document:

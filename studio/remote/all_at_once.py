@@ -14,6 +14,7 @@ from studio.client.answers import Listed, Schedule
 from studio.remote.refusals import instance_named, require_workflow
 
 STALE = "stale"  # the code of an instance that has changed since it was seen
+UNDECIDED = "step_exhausted"  # the code of an instance that people have to decide about first
 RUNNING = ("queued", "running", "waiting")  # open, and not paused
 PAUSED = ("paused", "waiting_for_pause")
 
@@ -79,6 +80,8 @@ def _resume_as_seen(client: Client, row: Listed, etag: str | None, options: Opti
         except NotFoundError:  # deleted meanwhile
             return False
         except ConflictError as error:
+            if error.code == UNDECIDED:
+                return False
             if error.code != STALE:
                 raise
             etag = _paused_by_people(client, row)

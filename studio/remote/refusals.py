@@ -25,6 +25,9 @@ NAMES: Mapping[str, str] = {
     "step_not_found": "StepNotFoundError",
     "restart_refused": "RestartError",
     "step_not_failed": "StepNotFailedError",
+    "step_exhausted": "StepExhaustedError",
+    "step_not_exhausted": "StepNotExhaustedError",
+    "step_not_skippable": "StepNotSkippableError",
     "keys_spent": "KeysSpentError",
     "dedup_key_in_use": "DedupConflictError",
     "secret_key_missing": "SecretKeyError",
@@ -49,7 +52,13 @@ NAMES: Mapping[str, str] = {
 }
 NOT_FOUND = "not_found"  # the code of what does not exist, or may not be seen
 UNKNOWN_WORKFLOW = "unknown_workflow"  # of an instance whose workflow is not declared any more
-FIELDS = ("params", "payload", "answer", "body")  # of bodies, below which the engine names its paths
+FIELDS = (
+    "params",
+    "payload",
+    "answer",
+    "output",
+    "body",
+)  # of bodies, below which the engine names its paths
 
 
 def refusal(error: ClientError) -> RepriseError:

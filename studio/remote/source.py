@@ -32,6 +32,8 @@ READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "terminate": acting.terminate,
     "restart": acting.restart,
     "retry-step": acting.retry_step,
+    "fail-step": acting.fail_step,
+    "skip-step": acting.skip_step,
     "delete": acting.delete,
     "retry-now": acting.retry_now,
     "wake-now": acting.wake_now,

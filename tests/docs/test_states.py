@@ -6,6 +6,7 @@ import ast
 import asyncio
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -29,11 +30,14 @@ CALLS: dict[str, Callable[[Instance], object]] = {
     "`accept_code()`": lambda it: it.accept_code(),
     "`retry_rollback()`": lambda it: it.retry_rollback(),
     "`retry_step()`": lambda it: it.retry_step(),
+    "`fail_step(…)`": lambda it: it.fail_step("fragile"),
+    "`skip_step(…)`": lambda it: it.skip_step("fragile"),
     "`retry_now()`": lambda it: it.retry_now(),
     "`wake_now()`": lambda it: it.wake_now(),
     "`restart()`": lambda it: it.restart(),
     "`delete()`": lambda it: it.delete(),
 }
+OF_EXHAUSTED = ("`retry_step()`", "`fail_step(…)`", "`skip_step(…)`")  # while it is paused
 IN_A_BODY = (InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE)
 acts_in_body: list[Callable[[], None]] = []  # taken by the next body
 
@@ -56,10 +60,13 @@ def work() -> None:
 def test_an_action_does_in_each_status_what_the_page_says(
     call: str, status: InstanceStatus, db: None, own_registry: None
 ) -> None:
+    is_exhausted = status == InstanceStatus.PAUSED and call in OF_EXHAUSTED
+    pausing: dict[str, Any] = {"max_attempts": 1, "on_exhausted": "pause"} if is_exhausted else {}
+
     @workflow
     async def acted(step: WorkflowStep, fails: bool) -> None:
         naps = asyncio.ensure_future(step.sleep("nap", "1 day"))
-        breaks = asyncio.ensure_future(step.do("fragile", break_down, delay="1 day"))
+        breaks = asyncio.ensure_future(step.do("fragile", break_down, delay="1 day", **pausing))
         if call == "`retry_step()`":  # a step is retried only if nothing has been rolled back
             await step.do("begin", work)
         else:
@@ -91,7 +98,7 @@ def test_every_error_for_which_the_engine_pauses_is_a_pause_reason() -> None:
     accepted = {one.id for one in ast.walk(pauses.args.args[1].annotation) if isinstance(one, ast.Name)}  # type: ignore[arg-type]
     kinds = tuple(getattr(errors, name) for name in accepted)
     public = {name for name in errors.__all__ if issubclass(getattr(errors, name), kinds)}
-    assert shown == {*public, "GivenUpError"}
+    assert shown == {*public, "GivenUpError", "StepExhaustedError"}
 
 
 def _act_in(test: WorkflowTest, instance: Instance, status: InstanceStatus, act: Callable[[], None]) -> None:

@@ -123,6 +123,13 @@ def test_of_an_action(act: str) -> None:
     assert field_of(lambda: getattr(tick.start(), act)(reason=LONG)) == "reason"
 
 
+def test_of_a_step_that_is_decided() -> None:
+    assert field_of(lambda: tick.start().fail_step("never", reason=LONG)) == "reason"
+    assert field_of(lambda: tick.start().skip_step("never", reason=LONG)) == "reason"
+    assert field_of(lambda: tick.start().skip_step("never", output=object())) == "output"
+    assert field_of(lambda: tick.start().fail_step("never")) == "step"
+
+
 def test_of_a_sleep_that_is_named() -> None:
     assert field_of(lambda: tick.start().wake_now("never")) == "step"
 

@@ -19,8 +19,9 @@ from studio.embedded import EmbeddedServer, socket_dir
 from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
-START, LATEST = "0001_start", "0007_workers"
-ALL = ", ".join(f"engine.{one}" for one in (START, "0002_search", "0005_restart", "0006_failures", LATEST))
+START, LATEST = "0001_start", "0008_exhausted"
+BETWEEN = ("0002_search", "0005_restart", "0006_failures", "0007_workers")
+ALL = ", ".join(f"engine.{one}" for one in (START, *BETWEEN, LATEST))
 LACKING = f"The database lacks the migrations {ALL}."
 RUN = "Run `python manage.py migrate`."
 OTHERS = ("django_q", "auth", "sessions", "studio")

@@ -13,7 +13,7 @@ from engine.models import Audit, Instance, ScheduleRow
 from engine.models.instance import InstanceQuerySet
 from engine.status.documents import Document
 from engine.steer import lifecycle, schedules
-from engine.values.errors import InstanceNotFoundError, ScheduleNotFoundError
+from engine.values.errors import InstanceNotFoundError, ScheduleNotFoundError, StepExhaustedError
 from engine.values.states import InstanceStatus
 
 BATCH = 500
@@ -63,7 +63,10 @@ def _each(rows: InstanceQuerySet, act: Act, options: Options, paused_for: str | 
             before = instance.status
             try:
                 status = act(instance, **who).status
-            except InstanceNotFoundError:  # deleted meanwhile
+            except (
+                InstanceNotFoundError,
+                StepExhaustedError,
+            ):  # deleted meanwhile, or to be decided about first
                 continue
             counts[UNCHANGED if status == before else status] += 1
     return counts

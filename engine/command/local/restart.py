@@ -23,4 +23,5 @@ def restart(options: Options) -> Document:
 
 def retry_step(options: Options) -> Document:
     instance = find(options["instance"])
-    return {"instance": documents.instance(restarting.retry_step(instance, **origin(options)))}
+    again = restarting.retry_step(instance, options["step"], options["count"], **origin(options))
+    return {"instance": documents.instance(again)}

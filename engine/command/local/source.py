@@ -31,6 +31,8 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "terminate": steering.terminate,
     "restart": restart.restart,
     "retry-step": restart.retry_step,
+    "fail-step": steering.fail_step,
+    "skip-step": steering.skip_step,
     "delete": steering.delete,
     "retry-now": steering.retry_now,
     "wake-now": steering.wake_now,

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from django.db import transaction
 
-from engine.command import bulk
+from engine.command import bulk, values
 from engine.command.local import bulk as local_bulk
 from engine.command.local.finding import find, origin
 from engine.command.subcommand import Options
 from engine.models import Instance
 from engine.status import documents
 from engine.status.documents import Document
-from engine.steer import deletion, lifecycle, wake_ups
+from engine.steer import decisions, deletion, lifecycle, wake_ups
 
 Act = Callable[[Instance, Options], Instance]
 
@@ -50,6 +50,23 @@ def retry_now(options: Options) -> Document:
 def wake_now(options: Options) -> Document:
     def act(instance: Instance, options: Options) -> Instance:
         return wake_ups.wake_now(instance, options["step"], options["count"], **origin(options))
+
+    return _steer(act, options)
+
+
+def fail_step(options: Options) -> Document:
+    def act(instance: Instance, options: Options) -> Instance:
+        return decisions.fail_step(instance, options["step"], options["count"], **origin(options))
+
+    return _steer(act, options)
+
+
+def skip_step(options: Options) -> Document:
+    output = values.value(options, "output") if values.is_given(options, "output") else None
+
+    def act(instance: Instance, options: Options) -> Instance:
+        step, count = options["step"], options["count"]
+        return decisions.skip_step(instance, step, count, output=output, **origin(options))
 
     return _steer(act, options)
 

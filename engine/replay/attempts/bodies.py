@@ -13,6 +13,7 @@ from engine.replay.records.log_lines import log_line, not_kept
 from engine.replay.records.sensitive import MASK
 from engine.replay.state import DRIVING
 from engine.values.errors import WorkerLostError
+from engine.values.retry import OnExhausted
 from engine.values.serialization import Stored
 from engine.values.states import AttemptPhase, AttemptStatus, StepStatus
 
@@ -33,6 +34,11 @@ class DoOperation(AttemptedOperation):
         return self.cycle.phase is DRIVING
 
     @property
+    def is_pausing(self) -> bool:
+        """Tell whether the instance pauses when its attempts are used up."""
+        return self.options.on_exhausted is OnExhausted.PAUSE
+
+    @property
     def is_alone(self) -> bool:
         """Tell whether no body of the instance would run beside its own."""
         return not self.cycle.steps.bodies
@@ -48,6 +54,11 @@ class DoOperation(AttemptedOperation):
         if not record.is_recorded:
             record.options = functions.options_json(self.options)
             record.sensitive = self.options.sensitive
+        if record.is_exhausted:
+            self.cycle.steps.enter(
+                self, phases.WAITING
+            )  # only where nothing is written: other cycles halt before
+            return
         self.cycle.close_lost(record)
         if record.crashes >= MAX_CRASHES:
             self._refuse(WorkerLostError(self.label, record.crashes))
@@ -143,10 +154,24 @@ class DoOperation(AttemptedOperation):
             self.cycle.add_log(LogLine(*line, step_seq=attempt.step_seq, attempt=attempt.number))
 
     def _give_up(self, attempt: AttemptRecord) -> None:
-        self._conclude(error=attempt.error)
+        self._fail_or_pause(attempt.error)
+
+    def _fail_or_pause(self, error: str | None) -> None:
+        if self.is_pausing and error is not None:
+            self._exhaust(error)
+        else:
+            self._conclude(error=error)
 
     def _refuse(self, error: BaseException) -> None:
-        self._conclude(error=outcomes.error_json(error, step=self.label, attempts=self.record.attempts))
+        self._fail_or_pause(outcomes.error_json(error, step=self.label, attempts=self.record.attempts))
+
+    def _exhaust(self, error: str) -> None:
+        """Leave it to a person what follows: the step has its last error, and waits for no time."""
+        record = self.record
+        record.status, record.error, record.wake_us = StepStatus.WAITING, error, None
+        self.cycle.steps.enter(self, phases.WAITING)
+        self.cycle.record(record)
+        self.cycle.halt(record)
 
     def _conclude(self, *, output: str | None = None, error: str | None = None) -> None:
         """End the step for good, with nested steps that an earlier attempt began and the last one did not call."""

@@ -21,7 +21,7 @@ class Deliveries:
         self.arrived: deque[Call] = deque()  # with a live outcome
         self._recorded: list[tuple[int, int, Call]] = []  # heap by delivery number, then by call
         self._calls = itertools.count()
-        self._unnumbered: deque[Call] = deque()  # atomic, complete, and not delivered to any handler
+        self._unnumbered: deque[Call] = deque()  # ended, and not delivered to any handler
 
     def enter(self, call: Call) -> None:
         """Add a call of the handler where it belongs."""
@@ -35,7 +35,7 @@ class Deliveries:
             self.fresh.append(call)
         elif record.delivery is not None:
             heapq.heappush(self._recorded, (record.delivery, next(self._calls), call))
-        elif record.status == StepStatus.COMPLETE:
+        elif record.status != StepStatus.CANCELLED:
             record.stands = True
             self._unnumbered.append(call)
 
@@ -58,7 +58,8 @@ class Deliveries:
         return self.arrived.popleft() if self.arrived else None
 
     def take_unnumbered(self) -> Call | None:
-        """Return a call that an atomic body completed when its worker died or its handler was not driven."""
+        """Return a call that an atomic body completed when its worker died or its handler was not driven, or that a
+        person decided while it was paused."""
         while self._unnumbered:
             call = self._unnumbered.popleft()
             if call.is_wanted:

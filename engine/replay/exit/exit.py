@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from engine.replay.calls.call import Call
 from engine.replay.calls.unawaited import never_awaited
-from engine.replay.exit import endings
+from engine.replay.exit import endings, exhausted
 from engine.replay.exit.endings import Decision, Ending
 from engine.replay.exit.left_out import LeftOut
 from engine.replay.host import Phase
@@ -29,6 +29,7 @@ class Exit:
         self.ending: Ending | None = None  # once the handler has ended
         self.is_rolling_back = False  # in this cycle
         self.is_going = False  # it leaves as queued: its worker drains, or another one takes it on
+        self.is_requested = False  # a person has asked for a pause
         self.wakes_us: int | None = None  # when it is due again, once it has been parked
         self._quiesces_to = InstanceStatus.PAUSED
         self._left_out = LeftOut(cycle)  # by a pause that may still be withdrawn
@@ -62,6 +63,10 @@ class Exit:
             self.terminate()
         elif not cycle.has_handler:
             self.leave(Leave(InstanceStatus.QUEUED))  # the handler is gone: go on with a fresh replay
+        elif cycle.exhausted:  # it pauses in any case: the next attempt to leave knows of the signal
+            cycle.phase = Phase.QUIESCING
+            cycle.host.poke(cycle)
+            return True
         else:
             cycle.phase = Phase.DRIVING
             return True
@@ -98,6 +103,9 @@ class Exit:
         cycle = self._cycle
         if cycle.steps.bodies.keys() <= self._left_out.starts and not cycle.steps.asking:
             cycle.close_left_behind()
+            if cycle.exhausted:
+                self.leave(exhausted.leave(cycle, is_requested=self.is_requested))
+                return
             # A replay begins what a pause left out, also if the pause is over by then.
             self.leave(Leave(InstanceStatus.QUEUED if self._left_out else self._quiesces_to))
 
@@ -142,6 +150,7 @@ class Exit:
         cycle = self._cycle
         self._left_out.forget()
         cycle.phase = Phase.ENDING
+        cycle.exhausted.clear()  # there is nothing left to decide
         self.ending = ending
         cycle.host.shut(cycle)
         for call in cycle.deliveries.take_fresh():  # called, but never awaited long enough to start

@@ -170,6 +170,11 @@ class NestedOperation(DoOperation):
         return self.owner.body.is_open
 
     @property
+    def is_pausing(self) -> bool:
+        """The body around it gets the error. Whether to pause is decided when the attempts at that step are used up."""
+        return False
+
+    @property
     def is_alone(self) -> bool:
         """The bodies around it only wait for it."""
         return self.cycle.steps.bodies.keys() <= {step.parent for step in self.path}

@@ -61,16 +61,20 @@ class History:
             else:
                 by_step[attempt.step_seq].append(attempt)
         for record in self.steps.values():
+            before = record.retried_after if record.seq in by_step else 0
             for attempt in by_step.get(record.seq, ()):
                 record.attempts = max(record.attempts, attempt.number)
-                record.spent += attempt.status in SPENT
-                record.crashes += attempt.status == AttemptStatus.LOST and attempt.quarantined
+                if attempt.number > before:
+                    record.spent += attempt.status in SPENT
+                    record.crashes += attempt.status == AttemptStatus.LOST and attempt.quarantined
                 if attempt.status == AttemptStatus.RUNNING:
                     self.running[record.seq] = attempt
-                elif (
-                    record.status == StepStatus.WAITING and record.wake_us is None and attempt.status in SPENT
-                ):
+                elif _may_wait_for_an_answer(record) and attempt.status in SPENT:
                     self.unasked[record.seq] = attempt
+
+    def exhausted(self) -> dict[int, StepRecord]:
+        """Return the steps, by number, that have used up their attempts and for which nobody has decided yet."""
+        return {record.seq: record for record in self.steps.values() if record.is_exhausted}
 
     def beneath(self, seq: int) -> Iterator[StepRecord]:
         """Yield the inner steps of a step, and theirs, the outer ones first."""
@@ -97,3 +101,8 @@ class History:
                     for one in self.inner.get(record.seq, {}).values():
                         one.is_nested = True
         return sum(one.is_nested for inner in self.inner.values() for one in inner.values())
+
+
+def _may_wait_for_an_answer(record: StepRecord) -> bool:
+    """Return whether the delay function of a step may have to be asked when its next attempt is due."""
+    return record.status == StepStatus.WAITING and record.wake_us is None and not record.is_exhausted

@@ -210,7 +210,7 @@ class WorkCalls:
 
         Sync functions run in a thread, async ones on the worker's loop. A parameter of `fn` named `ctx` receives the
         StepContext. Options: max_attempts, delay, backoff, max_delay, jitter, timeout, once, sensitive, atomic,
-        rollback, rollback_options.
+        on_exhausted, rollback, rollback_options.
 
         With `atomic=True`, what a sync `fn` writes to the default database is committed together with the step's
         completion: exactly once. Its `transaction.on_commit` functions run once or, if the worker dies, not at all.

@@ -19,6 +19,7 @@ from engine.status.sentences.sentence import (
     quoted,
 )
 from engine.status.sentences.step_line import (
+    DECIDE,
     because,
     first,
     label,
@@ -27,6 +28,7 @@ from engine.status.sentences.step_line import (
     people,
     running_turn,
     turn,
+    used_up,
     wanted,
 )
 from engine.values.durations import format_duration
@@ -137,6 +139,9 @@ def _pausing(facts: StatusFacts) -> Sentence:
 
 
 def _paused(facts: StatusFacts) -> Sentence:
+    exhausted = [step for step in facts.steps if step.is_exhausted]
+    if exhausted:
+        return ("Paused: ", *used_up(exhausted[0]), ". ", DECIDE, *_undecided(len(exhausted) - 1))
     if error_kind(facts.pause_reason) == "CodeChangedError":
         return (
             "Paused by the engine: the code has changed since it started. Nothing runs until the new code is accepted.",
@@ -148,6 +153,12 @@ def _paused(facts: StatusFacts) -> Sentence:
         *_by(facts.last_action),
         ". Nothing new starts, and timers stop, until it is resumed.",
     )
+
+
+def _undecided(more: int) -> Sentence:
+    if not more:
+        return ()
+    return (f" {many(more, 'other step also waits', 'other steps also wait')} for a decision.",)
 
 
 def _complete(facts: StatusFacts) -> Sentence:
@@ -218,6 +229,9 @@ def short_line(facts: StatusFacts) -> Sentence:
             if facts.last_action and facts.last_action.reason
             else abort_reason(facts),
         )
+    exhausted = next((one for one in facts.steps if one.is_exhausted), None)
+    if facts.status == "paused" and exhausted is not None:
+        return used_up(exhausted)
     if facts.status == "paused" and facts.pause_reason:
         has_changed = error_kind(facts.pause_reason) == "CodeChangedError"
         return ("the code has changed",) if has_changed else (error_text(facts.pause_reason),)

@@ -10,6 +10,7 @@ from engine.status.sentences.bidi import isolated
 from engine.status.sentences.sentence import Code, Moment, Part, Sentence, first_line, many, quoted
 
 MOST_PEOPLE = 4
+DECIDE = "Retry, skip or fail it."
 
 
 def of_step(step: OpenStep, now: datetime) -> Sentence:
@@ -18,6 +19,8 @@ def of_step(step: OpenStep, now: datetime) -> Sentence:
         where = f" on {step.worker}" if step.worker else ""
         since = Moment("since", step.started_at)
         return (*label(step), f" runs{where} for ", since, f"{running_turn(step)}.")
+    if step.is_exhausted:
+        return (*used_up(step), ". ", DECIDE)
     if step.kind == "do":
         return _backing_off(step, step.wake_at or now)
     if step.kind == "sleep":
@@ -25,6 +28,16 @@ def of_step(step: OpenStep, now: datetime) -> Sentence:
     if step.kind == "request":
         return _request(step)
     return ("Waits for ", *wanted(step), " at ", *label(step), *_limit(step), ".")
+
+
+def used_up(step: OpenStep) -> Sentence:
+    """Return that the attempts of a step are used up, and its last error."""
+    number = "only attempt" if step.counted <= 1 and not step.lost else f"{_spent(step):,} attempts"
+    return (*label(step), f" used up its {number}", *because(step))
+
+
+def _spent(step: OpenStep) -> int:
+    return step.counted or step.lost
 
 
 def _backing_off(step: OpenStep, wake_at: datetime) -> Sentence:

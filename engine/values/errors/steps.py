@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from engine.values.durations import format_duration
+from engine.values.error_record import cut
 from engine.values.errors.base import RepriseError
 from engine.values.json_type import JSON
 
@@ -90,6 +91,94 @@ class OpenTransactionError(RepriseError):
             'the body wrote in it is lost. Put "with transaction.atomic():" around writes that belong together, within '
             "one function; in an async body, call that function through sync_to_async."
         )
+
+
+class StepExhaustedError(RepriseError):
+    """The attempts of a step with `on_exhausted="pause"` are used up, so the instance is paused. It cannot be resumed
+    before a person has decided what follows. Nothing was changed.
+
+    Fix the cause and call `retry_step()`, or call `fail_step()` or `skip_step()`. The instance goes on when nothing is
+    left to decide.
+    """
+
+    def __init__(self, workflow: str, id: str, steps: "Sequence[tuple[str, int]]") -> None:
+        self.workflow = workflow
+        self.id = id
+        self.steps = [name for name, _ in steps]
+        used = [f'step "{cut(name, 300)}" used up its {_attempts(number)}' for name, number in steps[:_SHOWN]]
+        more = f", and so did {len(steps) - _SHOWN:,} more" if len(steps) > _SHOWN else ""
+        which = "it" if len(steps) == 1 else "each of them"
+        super().__init__(
+            f'Instance "{id}" of workflow "{workflow}" is paused: {", ".join(used)}{more}. '
+            f"Retry, skip or fail {which}; then the instance goes on."
+        )
+
+
+class StepNotExhaustedError(RepriseError):
+    """The step does not wait for a decision: it still has attempts, has ended, or was decided by somebody else. Nothing
+    was changed.
+
+    Read in the message which steps wait. While other steps run, try again once the instance is paused.
+    """
+
+    field = "step"
+
+    def __init__(
+        self,
+        workflow: str,
+        id: str,
+        status: str,
+        action: str,
+        step: tuple[str, int] | None,
+        waiting: Sequence[str],
+    ) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.status = status
+        self.action = action
+        self.step = step
+        self.waiting = list(waiting)
+        super().__init__(f'Instance "{id}" of workflow "{workflow}" {self._problem()}')
+
+    def _problem(self) -> str:
+        named = f"step {_numbered(*self.step)}" if self.step else "a step"
+        if self.status not in ("paused", "complete", "errored", "terminated") and self.waiting:
+            return f"is {self.status.replace('_', ' ')}, not paused yet. Wait for that, then {self.action} {named}."
+        known = ", ".join(f'"{cut(name, 300)}"' for name in self.waiting[:_SHOWN])
+        which = (
+            f"Those that wait for a decision: {known}." if known else "No step of it waits for a decision."
+        )
+        return f"cannot {self.action} {named}: its attempts are not used up. {which}"
+
+
+class StepNotSkippableError(RepriseError):
+    """A person cannot supply the output of this step now. Nothing was changed.
+
+    Read the reason in the message. Pause the instance first if an attempt runs.
+    """
+
+    field = "step"
+
+    def __init__(self, workflow: str, id: str, step: str, count: int, problem: str) -> None:
+        self.workflow = workflow
+        self.id = id
+        self.step = step
+        self.count = count
+        self.problem = problem
+        super().__init__(
+            f'Step {_numbered(step, count)} of instance "{id}" of workflow "{workflow}" cannot be skipped: {problem}.'
+        )
+
+
+def _numbered(step: str, count: int) -> str:
+    return f'"{cut(step, 300)}"' if count == 1 else f'"{cut(step, 300)}" #{count}'
+
+
+_SHOWN = 5  # steps in a message
+
+
+def _attempts(number: int) -> str:
+    return "only attempt" if number == 1 else f"{number:,} attempts"
 
 
 class DelayFunctionError(NonRetryableError):

@@ -10,12 +10,22 @@ from ninja import Query, Router
 
 from engine.models import Instance
 from engine.status import documents
-from engine.steer import deletion, lifecycle, wake_ups
+from engine.steer import decisions, deletion, lifecycle, wake_ups
 from engine.steer import restart as restarting
 from engine.values.unchanged import UNCHANGED
 from studio.api.answers import answer, etag_of
 from studio.api.auth import ApiRequest
-from studio.api.fields import Because, ReasonWanted, Restart, RestartFrom, Terminate, Wake
+from studio.api.fields import (
+    Because,
+    Decide,
+    ReasonWanted,
+    Restart,
+    RestartFrom,
+    Retry,
+    Skip,
+    Terminate,
+    Wake,
+)
 from studio.api.operation import writes
 from studio.api.operations.instances import ONE
 from studio.api.operations.instances import router as instances
@@ -180,14 +190,55 @@ def restart(request: ApiRequest, name: str, id: str, body: Restart) -> HttpRespo
     action="retry_step",
     takes_match=True,
     gives=("ETag",),
-    summary="Retry the failed step",
+    summary="Retry a failed step",
 )
-def retry_step(request: ApiRequest, name: str, id: str, body: Because) -> HttpResponse:
-    """Run the step again that ended the instance, in a new generation, with the same idempotency key."""
+def retry_step(request: ApiRequest, name: str, id: str, body: Retry) -> HttpResponse:
+    """Run the step again that ended the instance, in a new generation, or those whose used-up attempts paused it, in
+    the same one. Idempotency keys stay."""
     with transaction.atomic():
         row = _matched(request, name, id)
-        instance = restarting.retry_step(row, by=request.auth, reason=body.reason)
+        instance = restarting.retry_step(row, body.step, body.count, by=request.auth, reason=body.reason)
     return answer({"instance": documents.instance(instance)}, headers={"ETag": etag_of(instance)})
+
+
+@writes(
+    router,
+    f"{ONE}/fail-step",
+    SteeredAnswer,
+    action="fail_step",
+    takes_match=True,
+    gives=("ETag",),
+    summary="Let an exhausted step fail",
+)
+def fail_step(request: ApiRequest, name: str, id: str, body: Decide) -> HttpResponse:
+    """The attempts of the step are used up and have paused the instance: its handler gets the last error."""
+    _require_reason(body.reason)
+
+    def act(row: Instance) -> Instance:
+        return decisions.fail_step(row, body.step, body.count, by=request.auth, reason=body.reason)
+
+    return _steer(request, name, id, act)
+
+
+@writes(
+    router,
+    f"{ONE}/skip-step",
+    SteeredAnswer,
+    action="skip_step",
+    takes_match=True,
+    gives=("ETag",),
+    summary="Supply the output of a step",
+)
+def skip_step(request: ApiRequest, name: str, id: str, body: Skip) -> HttpResponse:
+    """Complete a step whose attempts are used up, or that waits for its next one, without running it. It is never
+    rolled back."""
+    _require_reason(body.reason)
+
+    def act(row: Instance) -> Instance:
+        step, count = body.step, body.count
+        return decisions.skip_step(row, step, count, output=body.output, by=request.auth, reason=body.reason)
+
+    return _steer(request, name, id, act)
 
 
 @writes(router, f"{ONE}/restart/preview", RestartPlan, action="", summary="Preview a restart")

@@ -32,6 +32,13 @@ class Attempt(Schema):
     error: RecordedError | None
 
 
+class Decision(Schema):
+    """What a person has decided of a step."""
+
+    outcome: Literal["skipped", "failed"]
+    by: str
+
+
 class Step(Schema):
     """A step of an instance."""
 
@@ -49,6 +56,12 @@ class Step(Schema):
     wake_at: datetime | None = Field(description="When its wait ends by itself.")
     sensitive: bool = Field(description="Whether its output is never shown.")
     error: RecordedError | None
+    is_exhausted: bool = Field(
+        description="Whether its attempts are used up and nobody has decided what follows."
+    )
+    decision: Decision | None = Field(
+        description="What a person has decided of it, instead of running it again."
+    )
     attempts: list[Attempt]
     attempts_total: int = Field(description="Of its body.")
     items: dict[str, int] | None = Field(description="Of a map or parallel: how many items by status.")

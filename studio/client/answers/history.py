@@ -21,6 +21,13 @@ class Attempt(TypedDict):
     error: RecordedError | None
 
 
+class Decision(TypedDict):
+    """What a person has decided of a step: that it is `skipped`, or has `failed`."""
+
+    outcome: str
+    by: str
+
+
 class Step(TypedDict):
     """A step of an instance."""
 
@@ -38,6 +45,8 @@ class Step(TypedDict):
     wake_at: datetime | None
     sensitive: bool
     error: RecordedError | None
+    is_exhausted: bool
+    decision: Decision | None
     attempts: list[Attempt]
     attempts_total: int
     items: NotRequired[dict[str, int] | None]

@@ -84,13 +84,48 @@ def retry_step(
     workflow: str,
     id: str,
     *,
+    step: str | None = None,
+    count: int = 1,
     reason: str = "",
     if_match: str | None = None,
     idempotency_key: str | None = None,
 ) -> Call[answers.Instance]:
-    """Run the step again that ended an instance, with all its attempts and the same idempotency key."""
-    path = address_of(workflow, id, "retry-step")
-    return _steer(path, {"reason": reason}, idempotency_key, if_match, part="instance")
+    """Run the step again that ended an instance, or those whose used-up attempts paused it, or of these the one of this
+    name and count. It has all its attempts, and the same idempotency key.
+    """
+    path, body = address_of(workflow, id, "retry-step"), {"reason": reason, "step": step, "count": count}
+    return _steer(path, body, idempotency_key, if_match, part="instance")
+
+
+def fail_step(
+    workflow: str,
+    id: str,
+    step: str,
+    *,
+    reason: str,
+    count: int = 1,
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """Let a step fail whose used-up attempts have paused the instance."""
+    body = {"reason": reason, "step": step, "count": count}
+    return _steer(address_of(workflow, id, "fail-step"), body, idempotency_key, if_match)
+
+
+def skip_step(
+    workflow: str,
+    id: str,
+    step: str,
+    output: JSON = None,
+    *,
+    reason: str,
+    count: int = 1,
+    if_match: str | None = None,
+    idempotency_key: str | None = None,
+) -> Call[answers.Steered]:
+    """Complete a step with this output, without running it again. It is never rolled back."""
+    body = {"reason": reason, "step": step, "count": count, "output": output}
+    return _steer(address_of(workflow, id, "skip-step"), body, idempotency_key, if_match)
 
 
 def preview_restart(

@@ -59,6 +59,7 @@ class Line:
     output: payloads.Payload | None
     failure: Failure | None
     max_attempts: int | None
+    retried_after: int = 0  # the number of attempts when a person last gave it new ones
     tree: tuple[str, ...] = ()  # the lines of the tree in front of it, one for each level
     is_item: bool = False
     event: Event | None = None
@@ -134,8 +135,28 @@ class Line:
 
     @property
     def counted(self) -> int:
-        """How many attempts count towards max_attempts: not those lost with a worker or drained."""
-        return sum(one.status not in ("lost", "cancelled") for one in self.tries)
+        """How many attempts count towards max_attempts: not those lost with a worker or drained, nor those before a
+        person gave it new ones."""
+        counting = (one for one in self.tries if one.number > self.retried_after)
+        return sum(one.status not in ("lost", "cancelled") for one in counting)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether its attempts are used up and somebody has to decide what follows."""
+        return self.status == "paused"
+
+    @property
+    def may_skip(self) -> bool:
+        """Whether a person may supply its output, if the instance allows that: not of nested steps."""
+        is_outer = self.step.parent == TOP or self.is_item
+        return self.step.kind == "do" and self.step.status == "waiting" and is_outer and not self.place
+
+    @property
+    def decision(self) -> dict[str, str] | None:
+        """What a person has decided of it, and who."""
+        options = self.step.options if isinstance(self.step.options, dict) else {}
+        found = options.get("decision")
+        return found if isinstance(found, dict) else None
 
     @property
     def question(self) -> Asked | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.models import Attempt, Event, Log
 from engine.status.errors import error_line
-from engine.status.steps import most_rollback_attempts, rollback_attempt_counts
+from engine.status.steps import most_rollback_attempts, retried_after, rollback_attempt_counts
 from studio.display import payloads
 from studio.display.status import display_status_of_step
 from studio.instance.steps.failures import failure
@@ -60,10 +60,11 @@ def _line(step: Any, attempts: Sequence[Attempt]) -> Line:
     most = options.get("max_attempts")
     return Line(
         step=step,
-        status=display_status_of_step(step.status, step.kind),
+        status="paused" if _is_exhausted(step) else display_status_of_step(step.status, step.kind),
         tries=tuple(_tries(attempts)),
         output=_output(step),
         failure=failure(step.error),
+        retried_after=retried_after(step),
         max_attempts=most if isinstance(most, int) and step.kind == "do" else None,
         undone=tuple(_tries(attempts, phase="rollback")),
         undone_counted=sum(
@@ -71,6 +72,11 @@ def _line(step: Any, attempts: Sequence[Attempt]) -> Line:
         ),
         undone_of=most_rollback_attempts(step) if step.rollback else None,
     )
+
+
+def _is_exhausted(step: Any) -> bool:
+    """Return whether its attempts are used up and somebody has to decide what follows."""
+    return bool(step.status == "waiting" and step.error is not None)
 
 
 def _by_step(logs: Sequence[Log]) -> Mapping[int, Sequence[Log]]:

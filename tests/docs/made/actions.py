@@ -29,6 +29,8 @@ ROWS: Mapping[str, Row] = {
     "`accept_code()`": Row(Action.ACCEPT_CODE, "accept_code", "InstanceFinishedError"),
     "`retry_rollback()`": Row(Action.RETRY_ROLLBACK, "retry_rollback", "RollbackNotFailedError"),
     "`retry_step()`": Row(Action.RETRY_STEP, "retry_step", "StepNotFailedError"),
+    "`fail_step(…)`": Row(Action.FAIL_STEP, "fail_step", "StepNotExhaustedError"),
+    "`skip_step(…)`": Row(Action.SKIP_STEP, "skip_step", "StepNotSkippableError"),
     "`retry_now()`": Row(Action.RETRY_NOW, "retry_now", "NothingToRetryError", "InstancePausedError"),
     "`wake_now()`": Row(Action.WAKE_NOW, "wake_now", "NothingToWakeError", "InstancePausedError"),
     "`restart()`": Row(Action.RESTART, "restart"),

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from django.dispatch import receiver
 
 from engine import RollbackContext, StepContext, WorkflowStep, branch, workflow
+from engine.models import Attempt
 from engine.signals import instance_errored
 from tests import shop
 from tests.process import ledger
@@ -29,6 +30,7 @@ class Op:
         "stubborn",
         "flaky",
         "patient",
+        "strict",
         "sell",
         "tell",
         "kill",
@@ -97,6 +99,11 @@ def patient(name: str, *seconds: float) -> Op:
     return Op("patient", name, list(seconds) or [0.0])
 
 
+def strict(name: str, *seconds: float) -> Op:
+    """A sync body that fails twice, with two attempts after which the instance pauses."""
+    return Op("strict", name, list(seconds) or [0.0])
+
+
 def ask(name: str, *seconds: float) -> Op:
     """A body that fails once, and a delay function that takes its time over saying: at once. After 5 s nobody waits."""
     return Op("ask", name, list(seconds))
@@ -125,6 +132,7 @@ def nest(name: str, *ops: Op) -> Op:
 
 
 ATOMIC = {"atomic": True, "delay": "100ms"}
+PAUSING: dict[str, Any] = {"max_attempts": 2, "delay": "100ms", "on_exhausted": "pause"}
 
 
 @workflow
@@ -197,6 +205,8 @@ async def perform(step: WorkflowStep, op: Op) -> Any:
             return await step.do(op.name, run_into_an_error, delay=functools.partial(say_when, op.seconds))
         case "patient":
             return await step.do(op.name, run_and_fail_once, op.seconds, delay="1h", max_delay="1h")
+        case "strict":
+            return await step.do(op.name, run_and_fail_twice, op.seconds, **PAUSING)
         case "refund":
             return await step.do(op.name, run_sync, [0.0], rollback=undo_sale, rollback_options=ATOMIC)
         case "sell":
@@ -239,6 +249,13 @@ def run_and_fail_once(seconds: list[float], ctx: StepContext) -> int:
     attempt = run_sync(seconds, ctx)
     if attempt == 1:
         raise ConnectionError("once, as the program says")
+    return attempt
+
+
+def run_and_fail_twice(seconds: list[float], ctx: StepContext) -> int:
+    attempt = run_sync(seconds, ctx)
+    if Attempt.objects.filter(instance__id=ctx.instance_id, status="errored").count() < 2:
+        raise ConnectionError("twice, as the program says")
     return attempt
 
 

@@ -41,6 +41,8 @@ def body(one: Declared, instance: Instance) -> dict[str, Any] | None:
         "events": {"type": "paid"},
         "answer": {"answer": {"refund": True, "amount": 3}},
         "preview": {},
+        "fail-step": {"step": "reserve", "reason": "because"},
+        "skip-step": {"step": "reserve", "reason": "because"},
         "instances": {"params": {}},
     }
     return known.get(last, {"reason": "because"})

@@ -54,7 +54,7 @@ def reserve(lines: list[Line], ctx: StepContext) -> str:
 
 
 def print_it(customer: str) -> str:
-    if customer == "Cy":
+    if customer in ("Cy", "Di"):
         raise OSError("The printer is out of paper.")
     return f"JD0{len(customer)}7"
 
@@ -73,7 +73,9 @@ def declare() -> None:
     @workflow("print-label")
     async def print_label(step: WorkflowStep, customer: str) -> str:
         """Print the label of a parcel."""
-        return await step.do("print", print_it, customer, max_attempts=1)
+        # Somebody looks at the labels of this customer.
+        waits = "pause" if customer == "Di" else "fail"
+        return await step.do("print", print_it, customer, max_attempts=1, on_exhausted=waits)
 
     @workflow("ship-order", on_code_change="pause")
     async def ship_order(step: WorkflowStep, order: Order) -> dict[str, str]:
@@ -158,6 +160,9 @@ def open_shop(test: WorkflowTest) -> Shop:
 
     failed = workflows["print-label"].start("Cy", id="label-3", by="zoe")
     assert test.run(failed).status == "errored", failed.status
+    for label in ("label-4", "label-5"):
+        exhausted = workflows["print-label"].start("Di", id=label, by="zoe")
+        assert test.run(exhausted).status == "paused", exhausted.status
     retrying = workflows["send-receipt"].start("order-1016", id="receipt-3", by="zoe")
     assert test.run(retrying).waiting_for == "retry", retrying.waiting_for
     failures.resolve(NO_PAPER, by="ana", reason="There is paper again.")

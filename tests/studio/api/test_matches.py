@@ -21,6 +21,8 @@ ACTIONS = (
     "accept-code",
     "restart",
     "retry-step",
+    "fail-step",
+    "skip-step",
 )
 
 
@@ -41,7 +43,8 @@ class TestIfMatch:
     @pytest.mark.parametrize("action", ACTIONS)
     def test_refuses_another_state(self, program: Program, action: str) -> None:
         instance = tick.start()
-        answer = program.post(f"{of(instance)}/{action}", {"reason": "x"}, If_Match='"1.0.paused.."')
+        body = {"reason": "x"} | ({"step": "x"} if action in ("fail-step", "skip-step") else {})
+        answer = program.post(f"{of(instance)}/{action}", body, If_Match='"1.0.paused.."')
         assert (answer.status_code, json.loads(answer.content)["code"]) == (412, "stale")
         assert answer["ETag"] == program.get(of(instance))["ETag"]
         assert instance.refresh().status == "queued"

@@ -83,6 +83,8 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
             "terminate",
             "restart",
             "retry-step",
+            "fail-step",
+            "skip-step",
             "retry-now",
             "wake-now",
             "retry-rollback",

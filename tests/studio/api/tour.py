@@ -77,6 +77,16 @@ CALLS = (
         {"reason": "There is paper again."},
     ),
     _do(
+        "fail_step",
+        "/workflows/print-label/instances/label-4/fail-step",
+        {"step": "print", "reason": "They have cancelled."},
+    ),
+    _do(
+        "skip_step",
+        "/workflows/print-label/instances/label-5/skip-step",
+        {"step": "print", "output": "JD0427", "reason": "Printed by hand."},
+    ),
+    _do(
         "retry_now", "/workflows/send-receipt/instances/receipt-3/retry-now", {"reason": "Mail works again."}
     ),
     _do(

@@ -252,6 +252,15 @@ def _failed(id: str) -> None:
     factories.attempt(factories.step(found, "print", status="errored", delivery=1), "errored")
 
 
+def _exhausted(id: str) -> None:
+    error = {"type": "OSError", "message": "no paper", "details": {}, "traceback": "", "step": "print"}
+    reason = {"type": "StepExhaustedError", "message": "used up", "details": {}, "traceback": ""}
+    found = factories.instance("paused", workflow="tick", id=id, pause_reason=reason)
+    options = {"max_attempts": 1, "on_exhausted": "pause"}
+    step = factories.step(found, "print", status="waiting", options=options, error=error, wake_at=None)
+    factories.attempt(step, "errored")
+
+
 def _rollback_failed(id: str) -> None:
     found = factories.instance("errored", id=id)
     Instance.objects.filter(key=found.key).update(rollback="failed")
@@ -332,6 +341,9 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["restart", "orders/{id}", "--from-step", "reserve", "--reason", "x"], _finished),
     (["restart", "orders/{id}", "--keys", "same", "--reason", "x"], _finished),
     (["retry-step", "tick/{id}", "--reason", "x"], _failed),
+    (["retry-step", "tick/{id}", "--step", "print", "--count", "1"], _exhausted),
+    (["fail-step", "tick/{id}", "print", "--reason", "x"], _exhausted),
+    (["skip-step", "tick/{id}", "print", "--output", '{"n": [1, null]}', "--reason", "x"], _exhausted),
     (["delete", "orders/{id}", "--reason", "x"], _finished),
     (["retry-rollback", "orders/{id}"], _rollback_failed),
     (["retry-now", "orders/{id}", "--reason", "x"], _backing_off),
@@ -392,6 +404,11 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["delete", "orders/a", "--reason", "x" * 2001], _finished),
     (["restart", "orders/a", "--from-step", "never", "--reason", "x"], _finished),
     (["retry-step", "tick/a"], _tick),
+    (["retry-step", "tick/a", "--step", "never"], _exhausted),
+    (["resume", "tick/a"], _exhausted),
+    (["fail-step", "tick/a", "never", "--reason", "x"], _exhausted),
+    (["skip-step", "tick/a", "never", "--count", "2", "--reason", "x"], _exhausted),
+    (["skip-step", "tick/a", "print", "--output", "[" * 150 + "]" * 150, "--reason", "x"], _exhausted),
     (["retry-rollback", "tick/a"], _tick),
     (["retry-now", "tick/a"], _tick),
     (["retry-now", "orders/a"], _sleeping),

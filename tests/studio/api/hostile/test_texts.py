@@ -69,6 +69,7 @@ ACTIONS = (
     "retry-now",
     "wake-now",
     "retry-rollback",
+    "retry-step",
     "accept-code",
     "events",
 )
