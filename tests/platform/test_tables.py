@@ -19,10 +19,12 @@ from studio.embedded import EmbeddedServer, socket_dir
 from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
-START, LATEST = "0001_start", "0008_exhausted"
-BETWEEN = ("0002_search", "0005_restart", "0006_failures", "0007_workers")
-ALL = ", ".join(f"engine.{one}" for one in (START, *BETWEEN, LATEST))
-LACKING = f"The database lacks the migrations {ALL}."
+ENGINE = ("0001_start", "0002_search", "0005_restart", "0006_failures", "0007_workers", "0008_exhausted")
+START, LATEST = ENGINE[0], ENGINE[-1]
+ALL = ", ".join(f"engine.{one}" for one in ENGINE)
+NAMED = 3  # in a message
+FIRST = ", ".join(f"engine.{one}" for one in ENGINE[:NAMED])
+LACKING = f"The database lacks the migrations {FIRST} and {len(ENGINE) - NAMED} more."
 RUN = "Run `python manage.py migrate`."
 OTHERS = ("django_q", "auth", "sessions", "studio")
 
