@@ -155,6 +155,8 @@ def module(name: str) -> str:
     if name == "failures":
         for kind in ("FailureGroup", "Groups", "FailedInstances", "FailedAttempt"):
             parts += _class(Entry("engine.status.failures.found", kind))
+        parts += _class(Entry("engine.status.failures.shares", "Share"))
+        parts += _class(Entry("engine.status.failures.recovered", "Recovered"))
     return "\n\n".join(parts)
 
 
