@@ -13,11 +13,11 @@ LEAST = 8  # failures to the full height, so that one does not look like a flood
 
 
 @dataclass(frozen=True, slots=True)
-class SmallBar:
-    x: int
-    y: int
-    height: int
-    is_empty: bool
+class SmallBars:
+    """The bars of a row as two paths, shorter than a rectangle for each: days with failures, and others."""
+
+    failed: str
+    none: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class ChartBar:
     is_now: bool
 
 
-def small_bars(counts: Sequence[int]) -> list[SmallBar]:
+def small_bars(counts: Sequence[int]) -> SmallBars:
     """Return the bars of a row."""
     highest = max(LEAST, *counts)
-    heights = [_height(count, highest, HEIGHT) for count in counts]
-    return [
-        SmallBar(at * STEP, HEIGHT - height, height, is_empty=not counts[at])
-        for at, height in enumerate(heights)
-    ]
+    failed, none = list[str](), list[str]()
+    for at, count in enumerate(counts):
+        height = _height(count, highest, HEIGHT)
+        (failed if count else none).append(f"M{at * STEP} {HEIGHT}v-{height}h{WIDTH}v{height}z")
+    return SmallBars("".join(failed), "".join(none))
 
 
 def chart_bars(trend: Sequence[tuple[datetime, int]], span: str) -> list[ChartBar]:

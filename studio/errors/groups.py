@@ -12,7 +12,7 @@ from engine.models import Failure
 from engine.status import failures
 from engine.status.failures import FailureGroup
 from studio.errors.address import ErrorAddress, ListAddress
-from studio.errors.bars import SmallBar, small_bars
+from studio.errors.bars import SmallBars, small_bars
 from studio.errors.days import days_of
 from studio.instances.visibility import workflows_of_user
 
@@ -31,7 +31,7 @@ class Row:
     days: tuple[int, ...]
 
     @property
-    def bars(self) -> list[SmallBar]:
+    def bars(self) -> SmallBars:
         return small_bars(self.days)
 
     @property

@@ -22,6 +22,8 @@ one = factories.instance("errored", workflow={NAME!r}, id={ID!r}, started_by="s"
 factories.step(one, {WORD[:100]!r}, "errored", error={{"type": "E", "message": {WORD!r}, "details": {{}}}})
 asking = factories.instance("waiting", workflow={NAME!r}, id="asking")
 factories.request(asking, message={WORD!r}, assignees=["group:" + "g" * 100])
+factories.failure({NAME!r}, fingerprint="f" * 16, step={WORD[:100]!r}, type="E" * 100, message={WORD!r}, sample={WORD!r},
+    frame="f" * 250, decision="ignored", decided_at=factories.ago(hours=1), decided_by="d" * 150, reason={WORD!r})
 for verb in ("pause", "send_event"):
     Audit.objects.create(verb=verb, actor="a" * 150, workflow=one.workflow, instance_id=one.id, instance_key=one.key,
         reason={WORD!r}, data={{"type": "t" * 100}})
@@ -41,6 +43,9 @@ PAGES = [
     f"{INSTANCE}restart/?step=do:{WORD[:100]}",
     f"/workflows/{NAME}/instances/asking/",
     "/approvals/?box=open",
+    f"/errors/?state=ignored&workflow={NAME}&query={'q' * 200}",
+    f"/errors/?state=ignored&workflow={NAME}",
+    f"/errors/{'f' * 16}/",
     "/audit/",
     f"/audit/?person={'p' * 150}&workflow={NAME}&id={ID}&verb=pause",
     f"/audit/?person={'p' * 150}",
@@ -55,7 +60,8 @@ def story(live_stack: LiveStack) -> Iterator[None]:
     live_stack.django(STORY)
     yield
     live_stack.django(
-        f"from engine.models import Instance\nInstance.objects.filter(workflow={NAME!r}).delete()"
+        f"from engine.models import Failure, Instance\n"
+        f"Instance.objects.filter(workflow={NAME!r}).delete()\nFailure.objects.filter(workflow={NAME!r}).delete()"
     )
 
 

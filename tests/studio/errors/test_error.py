@@ -6,11 +6,13 @@ import html
 import re
 from collections.abc import Callable
 
+import pytest
 from django.test import Client
 from django.utils import timezone
 
 from engine.models import Audit
 from engine.status import failures
+from studio.errors import page as error_page
 from tests.studio.errors.conftest import Fail
 from tests.studio.errors.test_errors import fingerprint
 
@@ -107,6 +109,22 @@ def test_its_instances_are_a_search_too(people: People, fail: Fail) -> None:
     assert instance.id in viewer.get(html.unescape(address[1])).content.decode()
     assert "No instance waits for its next attempt." in shown(viewer, "?kind=retrying")
     assert "No instance went on after this." in shown(viewer, "?kind=went_on")
+
+
+def test_pages_of_instances_follow_each_other(
+    people: People, fail: Fail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(error_page, "ROWS", 1)
+    one, two = fail(), fail()
+    viewer = people("viewer")
+    first = shown(viewer)
+    older = re.search(r'href="(/errors/[^"]*)#error-instances" rel="next"', first)
+    assert older is not None
+    second = viewer.get(html.unescape(older[1])).content.decode()
+    rows = [re.findall(r'<tr id="i-([0-9]+)"', page) for page in (first, second)]
+    assert rows == [[str(two.key)], [str(one.key)]]
+    assert 'rel="first"' in second
+    assert 'rel="next"' not in second
 
 
 def test_what_is_resolved_opens_again_when_it_fails_again(people: People, fail: Fail) -> None:
