@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -22,37 +22,8 @@ from engine.values.unchanged import UNCHANGED
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
-
-class Steering(Protocol):
-    """The functions behind the methods of an instance: `engine.steer.methods`, set when Django starts."""
-
-    def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance[Any]: ...
-    def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def retry_now(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def wake_now(
-        self, instance: Instance, step: str | None, count: int, *, by: Any, reason: str
-    ) -> Instance[Any]: ...
-    def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def restart(
-        self,
-        instance: Instance,
-        from_step: str | None,
-        count: int,
-        kind: str,
-        *,
-        params: Any,
-        keys: str,
-        by: Any,
-        reason: str,
-    ) -> Instance[Any]: ...
-    def retry_step(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
-    def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
-    def result(self, instance: Instance) -> Any: ...
-    def send_event(
-        self, instance: Instance, type: Any, payload: Any, dedup_key: str | None, *, by: Any, reason: str
-    ) -> Event: ...
+    from engine.models.audit import Audit
+    from engine.models.steering import Steering
 
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
@@ -325,6 +296,15 @@ class Instance(models.Model, Typed[Output_co]):
         """
         return self.steering.send_event(self, type, payload, dedup_key, by=by, reason=reason)
 
+    def add_note(self, text: str, *, by: Any = None) -> Audit:
+        """Add a note for people to the instance, whatever its status, and return its row of the audit trail.
+
+        It has up to 4,000 characters. `@name` of an active user is recorded as a mention. Nothing of the instance
+        changes. Raises InvalidValueError or LimitError for a text that cannot be stored, and InstanceNotFoundError if
+        it has been deleted.
+        """
+        return self.steering.add_note(self, text, by=by)
+
     # The async twins, in addition to Django's own (`arefresh_from_db`, …).
     arefresh = async_twin(refresh)
     apause = async_twin(pause)
@@ -338,6 +318,7 @@ class Instance(models.Model, Typed[Output_co]):
     aretry_step = async_twin(retry_step)
     adelete = async_twin(delete)  # type: ignore[arg-type]
     asend_event = async_twin(send_event)
+    aadd_note = async_twin(add_note)
 
 
 def _first(one: Any, other: Any) -> Any:

@@ -16,7 +16,17 @@ from studio.api.auth import authenticate, not_found
 from studio.api.body import EngineParser
 from studio.api.door import async_door, door, refused
 from studio.api.operation import methods_of
-from studio.api.operations import events, history, instances, requests, schedules, steering, trail, workflows
+from studio.api.operations import (
+    events,
+    history,
+    instances,
+    notes,
+    requests,
+    schedules,
+    steering,
+    trail,
+    workflows,
+)
 from studio.api.problems import ProblemError, WrongField, problem
 from studio.api.stream.view import subscribe
 
@@ -43,7 +53,7 @@ api = Api(
     urls_namespace="reprise-api",
     openapi_extra={"tags": [{"name": name, "description": about} for name, about in TAGS.items()]},
 )
-for module in (workflows, instances, history, steering, events, requests, schedules, trail):
+for module in (workflows, instances, history, steering, notes, events, requests, schedules, trail):
     api.add_router("", module.router)
 
 

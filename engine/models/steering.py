@@ -1,0 +1,43 @@
+"""What the methods of an instance call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from engine.models.audit import Audit
+    from engine.models.event import Event
+    from engine.models.instance import Instance
+
+
+class Steering(Protocol):
+    """The functions behind the methods of an instance: `engine.steer.methods`, set when Django starts."""
+
+    def pause(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def resume(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def terminate(self, instance: Instance, *, rollback: bool, by: Any, reason: str) -> Instance[Any]: ...
+    def retry_rollback(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def retry_now(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def wake_now(
+        self, instance: Instance, step: str | None, count: int, *, by: Any, reason: str
+    ) -> Instance[Any]: ...
+    def accept_code(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def restart(
+        self,
+        instance: Instance,
+        from_step: str | None,
+        count: int,
+        kind: str,
+        *,
+        params: Any,
+        keys: str,
+        by: Any,
+        reason: str,
+    ) -> Instance[Any]: ...
+    def retry_step(self, instance: Instance, *, by: Any, reason: str) -> Instance[Any]: ...
+    def delete(self, instance: Instance, *, by: Any, reason: str) -> None: ...
+    def result(self, instance: Instance) -> Any: ...
+    def send_event(
+        self, instance: Instance, type: Any, payload: Any, dedup_key: str | None, *, by: Any, reason: str
+    ) -> Event: ...
+    def add_note(self, instance: Instance, text: str, *, by: Any) -> Audit: ...
