@@ -23,6 +23,7 @@ ACTIONS = {
     "restart": "restarted",
     "delete": "deleted",
     "answer": "answered",
+    "note": "noted",
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",

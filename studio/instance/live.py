@@ -26,6 +26,7 @@ _PIECES = (
     "generations",
     "why",
     "requests",
+    "notes",
     "code",
     "actions",
     "timeline",
@@ -37,6 +38,7 @@ _PIECES = (
     "steps-note",
     "event-hint",
 )
+NOTES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None)
         "requests": asked,
         "place": "",
         "audit_trail": found.record.audit,
+        "latest_notes": [entry for entry in found.record.audit if entry.is_note][:NOTES_SHOWN],
     }
     pieces = {
         name: Piece(render_to_string(f"studio/instance/pieces/{name}.html", context)) for name in _PIECES

@@ -39,6 +39,7 @@ def body(one: Declared, instance: Instance) -> dict[str, Any] | None:
         "events": {"type": "paid"},
         "answer": {"answer": {"refund": True, "amount": 3}},
         "preview": {},
+        "notes": {"text": "They called."},
         "instances": {"params": {}},
     }
     return known.get(last, {"reason": "because"})
