@@ -8,6 +8,7 @@ from engine.command.events import ANSWER, EVENTS
 from engine.command.health import HEALTH
 from engine.command.index import INDEX
 from engine.command.list import LIST
+from engine.command.note import NOTE
 from engine.command.replay import REPLAY
 from engine.command.restart import RESTART, RETRY_STEP
 from engine.command.schedules import SCHEDULES
@@ -43,6 +44,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
     RETRY_ROLLBACK,
     ACCEPT_CODE,
     ANSWER,
+    NOTE,
     REPLAY,
     INDEX,
     HEALTH,

@@ -28,7 +28,7 @@ class Audit(models.Model):
     at = models.DateTimeField(db_default=Now())
     """When it was done."""
     verb = models.CharField(max_length=32)
-    """What was done: pause, resume, terminate, restart, delete, send_event, answer, …"""
+    """What was done: pause, resume, terminate, restart, delete, send_event, answer, note, …"""
     actor = models.CharField(max_length=150, default="", blank=True)
     """The user name, or the name of the program; empty if the call had no `by`."""
     user_key = models.CharField(max_length=64, default="", blank=True)
@@ -45,7 +45,7 @@ class Audit(models.Model):
     outcome = models.CharField(max_length=8, default="done")
     """done; denied if it was refused, such as for lack of a permission."""
     reason = models.TextField(default="", blank=True)
-    """Why, as the person or program said."""
+    """Why, as the person or program said. Of a note, its text."""
     data = JsonField(null=True)
     """Details of the action, as JSON."""
 
@@ -69,3 +69,13 @@ class Audit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor} {self.verb} {self.workflow}/{self.instance_id}"
+
+    @property
+    def is_note(self) -> bool:
+        """Whether it is a note: `reason` has its text, and `data["mentions"]` the users that it names."""
+        return self.verb == "note" and self.outcome == "done"
+
+    @property
+    def mentions(self) -> list[str]:
+        """The names of the users that a note mentions."""
+        return self.data.get("mentions", []) if self.is_note and isinstance(self.data, dict) else []

@@ -23,6 +23,8 @@ from engine.values.unchanged import UNCHANGED
 if TYPE_CHECKING:
     from django.db.models.fields.related_descriptors import RelatedManager
 
+    from engine.models.audit import Audit
+
 
 class InstanceQuerySet(models.QuerySet["Instance"]):
     def open(self) -> InstanceQuerySet:
@@ -324,6 +326,15 @@ class Instance(models.Model, Typed[Output_co]):
         """
         return self.steering.send_event(self, type, payload, dedup_key, by=by, reason=reason)
 
+    def add_note(self, text: str, *, by: Any = None) -> Audit:
+        """Add a note for people to the instance, whatever its status, and return its row of the audit trail.
+
+        It has up to 4,000 characters. `@name` of an active user is recorded as a mention. Nothing of the instance
+        changes. Raises InvalidValueError or LimitError for a text that cannot be stored, and InstanceNotFoundError if
+        it has been deleted.
+        """
+        return self.steering.add_note(self, text, by=by)
+
     # The async twins, in addition to Django's own (`arefresh_from_db`, …).
     arefresh = async_twin(refresh)
     apause = async_twin(pause)
@@ -339,6 +350,7 @@ class Instance(models.Model, Typed[Output_co]):
     askip_step = async_twin(skip_step)
     adelete = async_twin(delete)  # type: ignore[arg-type]
     asend_event = async_twin(send_event)
+    aadd_note = async_twin(add_note)
 
 
 def _first(one: Any, other: Any) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from engine.models.audit import Audit
 
 InstanceT = TypeVar("InstanceT")  # an instance
 E_co = TypeVar("E_co", covariant=True)  # an event
@@ -44,3 +47,4 @@ class Steering(Protocol[InstanceT, E_co]):
     def send_event(
         self, instance: InstanceT, type: Any, payload: Any, dedup_key: str | None, *, by: Any, reason: str
     ) -> E_co: ...
+    def add_note(self, instance: InstanceT, text: str, *, by: Any) -> Audit: ...

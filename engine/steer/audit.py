@@ -132,7 +132,7 @@ def shortened(name: str) -> str:
 
 
 def _name(name: str) -> str:
-    if not name.strip() or len(name) > MAX_ACTOR or _unstorable(name):
+    if not name.strip() or len(name) > MAX_ACTOR or is_unstorable(name):
         rule = f"It needs 1 to {MAX_ACTOR} characters, not all of them blank, without NUL or lone surrogates."
         raise InvalidNameError("the name of the actor", name, rule)
     return name
@@ -144,10 +144,11 @@ def check_reason(reason: str) -> str:
         raise InvalidValueError("$", "not_text", "It must be a string.", what="reason")
     if len(reason) > MAX_REASON:
         raise LimitError("length of the reason", len(reason), MAX_REASON, unit="characters")
-    if _unstorable(reason):
+    if is_unstorable(reason):
         raise InvalidValueError("$", "unstorable", "It contains NUL or a lone surrogate.", what="reason")
     return reason
 
 
-def _unstorable(text: str) -> bool:
+def is_unstorable(text: str) -> bool:
+    """Return whether PostgreSQL cannot store a text."""
     return any(char == "\0" or "\ud800" <= char <= "\udfff" for char in text)

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, StrictBool, St
 from pydantic.config import JsonDict
 
 from engine.steer.audit import MAX_REASON
+from engine.steer.notes import MAX_NOTE
 from engine.values.identity import MAX_DEDUP_KEY, MAX_EVENT_TYPE, MAX_TAG, MAX_TAGS
 from engine.values.states import EventState, StepKind, StepStatus
 from studio.api.cursors import Cursor, InOrder, Named, Place
@@ -166,6 +167,15 @@ class Restart(RestartFrom):
         "new", description="Idempotency keys of the steps that run again: new ones, or those that they had."
     )
     reason: Reason = ""
+
+
+class NewNote(Body):
+    """A note for people."""
+
+    text: str = Field(
+        description="Plain text. `@name` mentions a user.",
+        json_schema_extra={"minLength": 1, "maxLength": MAX_NOTE},
+    )
 
 
 class Send(Body):

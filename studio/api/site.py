@@ -21,6 +21,7 @@ from studio.api.operations import (
     events,
     history,
     instances,
+    notes,
     requests,
     schedules,
     steering,
@@ -54,7 +55,10 @@ api = Api(
     urls_namespace="reprise-api",
     openapi_extra={"tags": [{"name": name, "description": about} for name, about in TAGS.items()]},
 )
-for module in (workflows, instances, history, steering, events, requests, errors, schedules, trail, workers):
+for module in (
+    *(workflows, instances, history, steering, notes),
+    *(events, requests, errors, schedules, trail, workers),
+):
     api.add_router("", module.router)
 
 

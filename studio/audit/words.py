@@ -28,6 +28,7 @@ ACTIONS = {
     "error-resolve": "resolved the error",
     "error-ignore": "ignored the error",
     "error-reopen": "reopened the error",
+    "note": "noted",
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",

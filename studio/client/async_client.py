@@ -142,6 +142,7 @@ class AsyncClient:
     retry_rollback = async_method(steering.retry_rollback)
     accept_code = async_method(steering.accept_code)
     delete = async_method(steering.delete)
+    add_note = async_method(steering.add_note)
     send_event = async_method(messages.send_event)
     requests = async_pages(messages.requests)
     answer = async_method(messages.answer)

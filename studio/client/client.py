@@ -142,6 +142,7 @@ class Client:
     retry_rollback = method(steering.retry_rollback)
     accept_code = method(steering.accept_code)
     delete = method(steering.delete)
+    add_note = method(steering.add_note)
     send_event = method(messages.send_event)
     requests = pages(messages.requests)
     answer = method(messages.answer)

@@ -11,7 +11,7 @@ from django_htmx.http import retarget
 
 from engine.declare.registry import workflows as registry
 from engine.models import Audit, Instance
-from engine.steer import deletion, events, lifecycle, wake_ups
+from engine.steer import deletion, events, lifecycle, notes, wake_ups
 from engine.values.errors import (
     DedupConflictError,
     InstanceFinishedError,
@@ -225,7 +225,8 @@ def _now(request: HtmxRequest, instance: Instance) -> str:
 
 def who_did(instance: Instance, text: str) -> str:
     """Add who acted on the instance last."""
-    last = Audit.objects.filter(instance_key=instance.key, outcome="done").order_by("-key").first()
+    acts = Audit.objects.filter(instance_key=instance.key, outcome="done").exclude(verb=notes.VERB)
+    last = acts.order_by("-key").first()
     if last is None:
         return text
     reason = f" (“{last.reason}”)" if last.reason else ""

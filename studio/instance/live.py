@@ -27,6 +27,7 @@ _PIECES = (
     "generations",
     "why",
     "requests",
+    "notes",
     "code",
     "actions",
     "timeline",
@@ -38,6 +39,7 @@ _PIECES = (
     "steps-note",
     "event-hint",
 )
+NOTES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None)
         "place": "",
         "audit_trail": found.record.audit,
         "alike": None if found.is_past else alike(found.instance, user),
+        "latest_notes": [entry for entry in found.record.audit if entry.is_note][:NOTES_SHOWN],
     }
     pieces = {
         name: Piece(render_to_string(f"studio/instance/pieces/{name}.html", context)) for name in _PIECES

@@ -102,6 +102,12 @@ def delete(client: Client, options: Options) -> Document:
         return {"deleted": client.delete(at.workflow, at.id, reason=options["reason"])}
 
 
+def note(client: Client, options: Options) -> Document:
+    at = options["instance"]
+    with instance_named(client, at.workflow, at.id):
+        return {"note": client.add_note(at.workflow, at.id, options["text"])}
+
+
 def send_event(client: Client, options: Options) -> Document:
     at, payload = options["instance"], values.value(options, "payload")
     with instance_named(client, at.workflow, at.id):

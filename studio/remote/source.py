@@ -40,6 +40,7 @@ READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "retry-rollback": acting.retry_rollback,
     "accept-code": acting.accept_code,
     "answer": acting.answer,
+    "note": acting.note,
     "events send": acting.send_event,
     "schedules pause": acting.pause_schedule,
     "schedules resume": acting.resume_schedule,

@@ -28,6 +28,7 @@ from studio.approvals import queries as inbox
 from studio.audit.words import action_text, token_scope, verb_name
 from studio.display import payloads
 from studio.display.at_least import AtLeast
+from studio.display.note_text import note_text
 from studio.display.status import PARTS, Look
 from studio.display.times import first_text
 from studio.errors.visibility import count_open
@@ -39,6 +40,7 @@ from studio.saved_views.tabs import rail_of
 
 register = template.Library()
 register.filter("action_text", action_text)
+register.filter("note_text", note_text)
 register.filter("token_scope", token_scope)
 register.filter("verb_name", verb_name)
 

@@ -39,9 +39,13 @@ def check_workflow(name: str) -> None:
 
 def origin(options: Options) -> Origin:
     """Return who acts and why. The permissions of an account apply; any other name is a trusted program's."""
+    return {"by": actor(options), "reason": options["reason"]}
+
+
+def actor(options: Options) -> object:
+    """Return who acts: an account, or the name of a program."""
     name = options["by"]
-    by = f"cli:{_system_user()}" if name is None else _account(name) or name
-    return {"by": by, "reason": options["reason"]}
+    return f"cli:{_system_user()}" if name is None else _account(name) or name
 
 
 def _account(name: str) -> object:

@@ -33,6 +33,9 @@
     else if (key === "a" && $("form.answer")) {
       event.preventDefault();
       $("form.answer :is(input:not([type=hidden]), select, textarea)").focus();
+    } else if (key === "n" && $("#note-text")) {
+      event.preventDefault();
+      $("#note-text").focus();
     } else if (key === "s") $("[data-key=start]")?.click();
     else if (key === "t") $("form[data-theme]")?.requestSubmit();
     else if (key === "?") $("#keys")?.showModal();

@@ -185,6 +185,12 @@ class LogsAnswer(Schema):
     next_cursor: Cursor
 
 
+class NoteAnswer(Schema):
+    """The row of the audit trail that has the note as its reason."""
+
+    note: Action
+
+
 class ActionsAnswer(Schema):
     """A page of the audit trail."""
 

@@ -187,6 +187,13 @@ def accept_code(
     return _steer(address_of(workflow, id, "accept-code"), {"reason": reason}, idempotency_key, if_match)
 
 
+def add_note(
+    workflow: str, id: str, text: str, *, idempotency_key: str | None = None
+) -> Call[answers.Action]:
+    """Add a note for people to an instance, in any status. `@name` mentions a user."""
+    return post(address_of(workflow, id, "notes"), {"text": text}, idempotency_key, part="note")
+
+
 def delete(workflow: str, id: str, *, reason: str, if_match: str | None = None) -> Call[answers.Deleted]:
     """Delete a finished instance. Its audit trail stays."""
     headers = {} if if_match is None else {"If-Match": if_match}

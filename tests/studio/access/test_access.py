@@ -384,6 +384,7 @@ class TestMethods:
         "accept-code",
         "send-event",
         "answer",
+        "add-note",
     )
 
     @pytest.mark.parametrize("method", ["get", "head", "put", "patch", "delete", "options", "trace"])

@@ -43,6 +43,7 @@ def body(one: Declared, instance: Instance) -> dict[str, Any] | None:
         "preview": {},
         "fail-step": {"step": "reserve", "reason": "because"},
         "skip-step": {"step": "reserve", "reason": "because"},
+        "notes": {"text": "They called."},
         "instances": {"params": {}},
     }
     return known.get(last, {"reason": "because"})

@@ -99,6 +99,7 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
         f"POST {one}/restart/preview": ("operate", ""),
         f"DELETE {one}": ("operate", "delete"),
         f"POST {one}/events": ("operate", "send_event"),
+        f"POST {one}/notes": ("operate", "note"),
         "POST events": ("view", ""),  # decided for the workflow in the body
         f"POST {one}/requests/<step:seq>/answer": ("view", ""),  # decided by the request itself
         **{f"POST {group}/{act}": ("view", "") for act in ("resolve", "ignore", "reopen")},  # by its workflow

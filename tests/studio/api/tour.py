@@ -96,6 +96,7 @@ CALLS = (
     ),
     _do("retry_rollback", f"{_SHIP}/order-1038/retry-rollback", {"reason": "The warehouse is back."}),
     _do("accept_code", f"{_SHIP}/order-1037/accept-code", {"reason": "Only a comment has changed."}),
+    _do("add_note", f"{_WAITING}/notes", {"text": "The customer calls back at four."}, 201),
     Call("delete_instance", "DELETE", _COMPLETE, {"reason": "The customer asked for it."}),
     _do(
         "send_event",
