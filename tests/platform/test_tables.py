@@ -20,8 +20,8 @@ from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
 START, LATEST = "0001_start", "0006_failures"
-ALL = ", ".join(f"engine.{one}" for one in (START, "0002_search", "0005_restart", LATEST))
-LACKING = f"The database lacks the migrations {ALL}."
+FIRST = ", ".join(f"engine.{one}" for one in (START, "0002_search", "0005_restart"))
+LACKING = f"The database lacks the migrations {FIRST} and 1 more."
 RUN = "Run `python manage.py migrate`."
 OTHERS = ("django_q", "auth", "sessions", "studio")
 
@@ -194,7 +194,7 @@ def test_the_supervisor_migrates_and_says_what(
 ) -> None:
     with outdated(postgresql, "to_migrate", tmp_path) as found:
         stack = make_stack(is_new=True, DATABASE_URL=found["DATABASE_URL"]).start()
-        assert f"Migrated the database: {ALL}\n" in stack.output()
+        assert f"Migrated the database: {FIRST}, engine.{LATEST}\n" in stack.output()
         stack.stop()
         stack.log.unlink()
         stack.start()
