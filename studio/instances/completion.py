@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engine.values.shown import GROUPS, SHOWN
 
-MOST = 12
+MOST = 13  # all fields
 # As `parse` splits it; the last quote may be open.
 _WORD = re.compile(r'(?:"(?:[^"\\]|\\.)*(?:"|\\?$)|[^\s"])+', re.DOTALL)
 _HEAD = re.compile(r"(-?)([A-Za-z_][\w.-]*)(?::(?!/)(?:>=|<=|!=|=|<|>)?|>=|<=|!=|=|<|>)", re.ASCII)
