@@ -17,6 +17,8 @@ from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.models import Event, Instance, ScheduleRow, Worker
 from engine.status.searching import searching
 from engine.steer import events
+from studio.access import tokens
+from studio.access.token_rules import GIVABLE
 from studio.client import Client
 from studio.remote import reading
 from studio.remote.source import READERS
@@ -284,7 +286,6 @@ def _drained_worker(id: str) -> None:
 
 
 def _forget() -> None:
-    Worker.objects.all().delete()
     Instance.objects.all().delete()
     ScheduleRow.objects.all().delete()
 
@@ -313,8 +314,6 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["events", "send", "listen-for/{id}", "go", '{"n": 1}', "--dedup-key", "k"], _listening),
     (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
     (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
-    (["workers", "drain", "host-1:1", "--reason", "x"], _worker),
-    (["workers", "resume", "host-1:1"], _drained_worker),
 ]
 
 
@@ -372,8 +371,6 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["events", "send", "listen-for/a", "go", "1", "--dedup-key", "k"], _with_key),
     (["events", "send", "listen-for/a", "go", "1"], _full),
     (["schedules", "run", "tick", "evenings"], _none),
-    (["workers", "drain", "host-1:2"], _worker),
-    (["workers", "resume", "host-1:2", "--reason", "x"], _none),
 ]
 
 
@@ -486,3 +483,29 @@ def _without(document: Any, ignored: frozenset[str]) -> Any:
     if not isinstance(document, dict):
         return document
     return {key: _without(value, ignored) for key, value in document.items() if key not in ignored}
+
+
+@pytest.mark.parametrize(
+    ("words", "before"),
+    [
+        (["workers", "drain", "host-1:1", "--reason", "x"], _worker),
+        (["workers", "resume", "host-1:1"], _drained_worker),
+        (["workers", "drain", "host-1:2"], _worker),
+        (["workers", "resume", "host-1:2", "--reason", "x"], _drained_worker),
+    ],
+)
+def test_the_token_of_an_admin_drains_and_resumes_and_one_of_the_team_does_not(
+    here: Run, elsewhere: Run, words: list[str], before: Callable[[str], Any]
+) -> None:
+    admin = factories.person("admin", "grace")
+    token = tokens.issue("mine", by=admin, owner=admin, verbs=GIVABLE, workflows=("*",)).text
+    for more in ([], ["--json"]):
+        before("a")
+        local = here(*words, *more)
+        before("a")
+        remote = elsewhere(*words, *more, REPRISE_TOKEN=token)
+        assert remote.code == local.code
+        assert _document(remote.out, OWN) == _document(local.out, OWN) if more and local.out else True
+        assert remote.out == local.out or more
+    before("a")
+    assert "someone who may administer" in elsewhere(*words).err
