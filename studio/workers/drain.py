@@ -25,7 +25,7 @@ def subject_of(names: Names) -> Subject:
     return Subject("", data={"worker": row.name}) if row is not None else Subject(None)
 
 
-@guard(get=Verb.OPERATE, post=Verb.OPERATE, action="worker-drain", about=subject_of)
+@guard(get=Verb.ADMINISTER, post=Verb.ADMINISTER, action="worker-drain", about=subject_of)
 def drain(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     if request.method != "POST":
@@ -45,7 +45,7 @@ def drain(request: HttpRequest, key: int) -> HttpResponse:
     )
 
 
-@guard(post=Verb.OPERATE, action="worker-resume", about=subject_of)
+@guard(post=Verb.ADMINISTER, action="worker-resume", about=subject_of)
 def resume(request: HttpRequest, key: int) -> HttpResponse:
     row = _row(key)
     try:

@@ -62,4 +62,4 @@ def _most(queues: Sequence[Waiting]) -> str:
 
 def _paused(queues: Sequence[Waiting]) -> str:
     count = sum(bool(one.paused) for one in queues)
-    return f"of {many(count, 'workflow')}" if count else "no lack of workers"
+    return f"of {many(count, 'workflow')}" if count else "nothing is paused"

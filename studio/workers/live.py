@@ -68,7 +68,7 @@ class WorkersView(LiveView):
             "is_starting": is_starting,
             "figures": figures(waiting, wait, pace.found, failed=queues.failed, pace_failed=pace.failed),
             "headline": headline(found, waiting, clock(), is_starting=is_starting),
-            "may_act": allowed(user, Verb.OPERATE, None),
+            "may_act": allowed(user, Verb.ADMINISTER, None),
         }
         parts = {"workers-head": "head", "workers-figures": "figures", "workers-table": "table"}
         parts |= {"workers-queues": "queues"}

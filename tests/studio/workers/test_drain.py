@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,6 +15,11 @@ from tests.studio import factories
 from tests.studio.workers.test_page import cluster, headline, page_of, row_of, running_in, text
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def admin(signed_in: Callable[..., Client]) -> Client:
+    return signed_in("admin", "ada")
 
 
 def ask(client: Client, worker: Worker) -> str:
@@ -26,66 +33,65 @@ def act(client: Client, worker: Worker, action: str, **given: Any) -> tuple[int,
     return answer.status_code, answer.content.decode()
 
 
-def test_it_is_drained_with_a_reason_and_resumed(operator: Client) -> None:
+def test_it_is_drained_with_a_reason_and_resumed(admin: Client) -> None:
     worker, _ = cluster(count=2, slots=4, held=1)
     running_in(worker, id="order-1")
-    assert act(operator, worker, "drain", reason="new kernel") == (302, "")
-    page = page_of(operator)
+    assert act(admin, worker, "drain", reason="new kernel") == (302, "")
+    page = page_of(admin)
     assert "it finishes what it runs and begins nothing." in page
     line = row_of(page, f"worker-{worker.pk}")
-    assert "finishes 1, drained by oli: new kernel" in text(line)
+    assert "finishes 1, drained by ada: new kernel" in text(line)
     assert "instances/order-1/" in line
     assert f'<a href="#worker-{worker.pk}">1 worker</a> is draining' in page
     assert text(line).endswith(f"Resume {worker.name}")
-    code, again = act(operator, worker, "drain", reason="twice")
+    code, again = act(admin, worker, "drain", reason="twice")
     assert code == 409
-    assert f"{worker.name} is already draining by oli." in again
-    assert act(operator, worker, "resume") == (302, "")
-    line = row_of(page_of(operator), f"worker-{worker.pk}")
+    assert f"{worker.name} is already draining by ada." in again
+    assert act(admin, worker, "resume") == (302, "")
+    line = row_of(page_of(admin), f"worker-{worker.pk}")
     assert text(line).endswith(f"Drain… {worker.name}")
     assert [(one.verb, one.actor, one.outcome, one.reason) for one in Audit.objects.order_by("key")] == [
-        ("worker-drain", "oli", "done", "new kernel"),
-        ("worker-resume", "oli", "done", ""),
+        ("worker-drain", "ada", "done", "new kernel"),
+        ("worker-resume", "ada", "done", ""),
     ]
 
 
-def test_the_page_says_what_it_does_and_who_else_serves_the_workflows(operator: Client) -> None:
+def test_the_page_says_what_it_does_and_who_else_serves_the_workflows(admin: Client) -> None:
     (worker,) = cluster("app-1", workflows=["process-order", "nap"])
     (other,) = cluster("app-2", workflows=["nap"])
     for name in ("process-order", "nap"):
         factories.instance("queued", workflow=name)
-    asked = text(ask(operator, worker).split("<main")[1])
+    asked = text(ask(admin, worker).split("<main")[1])
     assert "No other worker serves process-order . Instances wait until one does." in asked
     assert "Does not cancel a step or use up an attempt." in asked
-    assert "No other worker serves" not in ask(operator, other)
+    assert "No other worker serves" not in ask(admin, other)
 
 
-def test_a_whole_cluster_is_drained_and_resumed(operator: Client) -> None:
+def test_a_whole_cluster_is_drained_and_resumed(admin: Client) -> None:
     one, other = cluster(count=2, workflows=["process-order"])
     row = Worker.objects.get(role="cluster")
-    asked = text(ask(operator, row))
+    asked = text(ask(admin, row))
     assert "All workers of this cluster, and those that replace them, begin nothing new." in asked
     assert "No other worker serves" in asked
-    assert act(operator, row, "drain")[0] == 302
-    page = page_of(operator)
+    assert act(admin, row, "drain")[0] == 302
+    page = page_of(admin)
     assert headline(page) == "All 2 workers are draining, so nothing new begins."
     assert "with its cluster" in row_of(page, f"worker-{one.pk}")
     assert "<button" not in row_of(page, f"worker-{other.pk}")
     group = page.split('<tr class="group">')[1].split("</tr>")[0]
     assert "Resume" in text(group)
-    assert act(operator, row, "resume")[0] == 302
-    assert headline(page_of(operator)) == "All 2 workers are up, and nothing waits."
+    assert act(admin, row, "resume")[0] == 302
+    assert headline(page_of(admin)) == "All 2 workers are up, and nothing waits."
 
 
-def test_who_may_only_view_sees_the_buttons_disabled_with_the_reason(
-    viewer: Client, operator: Client
+def test_all_others_see_the_buttons_disabled_with_the_reason(
+    viewer: Client, operator: Client, admin: Client
 ) -> None:
     well, drained = cluster(count=2)
-    act(operator, drained, "drain")
-    page = page_of(viewer)
-    for worker in (well, drained):
+    act(admin, drained, "drain")
+    for page, worker in product((page_of(viewer), page_of(operator)), (well, drained)):
         line = row_of(page, f"worker-{worker.pk}")
-        assert re.search(r'<button[^>]*disabled title="Requires the operator role"', line)
+        assert re.search(r'<button[^>]*disabled title="Requires the admin role"', line)
         assert "/drain/" not in line
     assert viewer.get(f"/workers/{well.pk}/drain/").status_code == 403
     assert act(viewer, well, "drain")[0] == 403
@@ -96,16 +102,16 @@ def test_who_may_only_view_sees_the_buttons_disabled_with_the_reason(
     assert drained.drained_at is not None
 
 
-def test_a_worker_that_is_gone_has_no_page(operator: Client) -> None:
-    assert operator.get("/workers/999/drain/").status_code == 404
-    assert operator.post("/workers/999/drain/").status_code == 404
-    assert operator.post("/workers/999/resume/").status_code == 404
+def test_a_worker_that_is_gone_has_no_page(admin: Client) -> None:
+    assert admin.get("/workers/999/drain/").status_code == 404
+    assert admin.post("/workers/999/drain/").status_code == 404
+    assert admin.post("/workers/999/resume/").status_code == 404
 
 
-def test_a_hostile_reason_is_text(operator: Client) -> None:
+def test_a_hostile_reason_is_text(admin: Client) -> None:
     (worker,) = cluster()
-    act(operator, worker, "drain", reason="</td><script>alert(1)</script>")
-    page = page_of(operator)
+    act(admin, worker, "drain", reason="</td><script>alert(1)</script>")
+    page = page_of(admin)
     assert "<script>alert" not in page
     assert "&lt;/td&gt;&lt;script&gt;" in page
 

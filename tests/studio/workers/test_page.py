@@ -12,6 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from engine.models import Instance, Worker
+from studio.display.rendering import render_to_string
 from studio.workers import queries
 from tests.studio import factories
 from tests.studio.display.test_escaping import EVIL, assert_is_text
@@ -266,3 +267,29 @@ def test_it_reads_a_bounded_number_of_workers(viewer: Client, monkeypatch: pytes
     monkeypatch.setattr(queries, "MOST_WORKERS", 3)
     cluster(count=5)
     assert page_of(viewer).count('id="worker-') == 2
+
+
+def test_a_page_that_is_open_gets_the_same_sections(viewer: Client) -> None:
+    (worker,) = cluster()
+    answer = viewer.get("/_f/live/", {"topic": "workers"})
+    assert answer.status_code == 200
+    sent = answer.content.decode()
+    assert re.findall(r'hx-target="#(workers-\w+)"', sent) == [
+        "workers-head",
+        "workers-figures",
+        "workers-table",
+        "workers-queues",
+    ]
+    assert f'id="worker-{worker.pk}"' in sent
+
+
+def test_an_instance_of_a_workflow_that_one_may_not_see_stays_unnamed() -> None:
+    (worker,) = cluster(slots=4, held=2, workflows=["orders", "billing"])
+    running_in(worker, id="secret-1", workflow="billing")
+    running_in(worker, id="order-1")
+    found, _ = queries.read_clusters(frozenset({"orders"}))
+    (line,) = found[0].lines
+    assert [held.instance and held.instance.id for held in line.runs] == ["order-1", None]
+    drawn = render_to_string("studio/workers/worker.html", {"line": line, "process": line.process})
+    assert "another workflow" in drawn
+    assert "secret-1" not in drawn
