@@ -15,7 +15,7 @@ from engine.status.json_text import Document
 from engine.values.durations import parse_duration
 
 STATES = ["open", "resolved", "ignored", "all"]
-WHICH = ["errored", "retrying", "went_on"]
+WHICH = ["errored", "retrying", "paused", "went_on"]
 UNITS = ["day", "hour", "minutes"]
 INDENT = "  "
 WIDEST_BAR = 40
@@ -104,7 +104,7 @@ def _facts(found: Document) -> Iterator[tuple[str, str]]:
     yield "last", f"{text.moment(row['last_seen'])} ({text.ago(row['last_seen'], now)})"
     yield "failures", f"{row['attempts']:,} in 14 days"
     now_failing = f"{row['errored']:,} errored, {row['retrying']:,} waiting for a retry"
-    yield "instances", f"{now_failing}, {found['went_on']:,} went on"
+    yield "instances", f"{now_failing}, {found['paused']:,} paused, {found['went_on']:,} went on"
     if row["decided_at"]:
         yield from _decision(row)
     if found["recovered"]:

@@ -46,8 +46,8 @@ class GroupWanted(Schema):
 class GroupInstancesWanted(Page):
     """Which instances of a group."""
 
-    which: Literal["errored", "retrying", "went_on"] = Field(
-        "errored", description="Those that are errored, wait for a retry, or went on."
+    which: Literal["errored", "retrying", "paused", "went_on"] = Field(
+        "errored", description="Those that are errored, wait for a retry, are paused, or went on."
     )
 
 

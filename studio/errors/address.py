@@ -15,7 +15,7 @@ from studio.frame.addresses import WorkflowName, ignored
 
 STATES = ("open", "resolved", "ignored")
 SPANS = {"hour": "Last hour", "day": "24 hours", "fortnight": "14 days"}
-KINDS = {"errored": "Errored", "retrying": "Backing off", "went_on": "Went on"}
+KINDS = {"errored": "Errored", "retrying": "Backing off", "paused": "Paused", "went_on": "Went on"}
 LONGEST_QUERY = 200
 _WORKFLOW = re.compile(WorkflowName.regex)
 _CURSOR = re.compile(r"[0-9]{1,16}-[0-9a-f]{16}")

@@ -30,7 +30,8 @@ MOST_SEARCHED = 20  # groups in one search
 _SEARCHES = {
     "errored": "status:errored",
     "retrying": "status:retrying",
-    "went_on": "-status:errored -status:retrying",
+    "paused": "status:paused",
+    "went_on": "-status:errored -status:retrying -status:paused",
 }
 ROWS = 25
 UNITS: dict[str, Unit] = {"hour": "minutes", "day": "hour", "fortnight": "day"}
@@ -220,7 +221,7 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
         trace=trace_of(recorded) if recorded is not None else None,
         rows=tuple(rows_of(rows_by_key(found.keys))),
         older=found.next or "",
-        counts={"errored": found.errored, "retrying": found.retrying, "went_on": found.went_on},
+        counts={kind: getattr(found, kind) for kind in KINDS},
         may_act=all(allowed(user, Verb.OPERATE, group.workflow) for group in groups),
     )
 

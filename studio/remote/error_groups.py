@@ -47,6 +47,7 @@ def show(client: Client, options: Options) -> Document:
             "shares": client.error_group_shares(fingerprint),
             "trend": client.error_group_trend(fingerprint, unit=options["unit"]),
             "instances": listed["instances"],
+            "paused": listed["paused"],
             "went_on": listed["went_on"],
         }
 

@@ -90,7 +90,7 @@ def test_an_instance_that_backs_off_is_counted_as_retrying_and_then_it_went_on()
     found = only_group()
     assert (found.errored, found.retrying, found.attempts) == (0, 0, 1)
     assert failures.instances([found.fingerprint], which="went_on") == failures.FailedInstances(
-        [instance.key], None, 0, 0, 1
+        [instance.key], None, 0, 0, 0, 1
     )
 
 

@@ -7,6 +7,7 @@ instance that waits, the row in the audit trail of who paused it. It gives way t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
@@ -15,6 +16,8 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
 from engine.models import Attempt, Audit, Event, Failure, Instance, Log, Step, Worker
+from engine.values.error_record import ErrorRecord
+from engine.values.fingerprint import failed
 
 _numbers = count(1)
 PASSWORD = "a long and plain password"
@@ -229,12 +232,13 @@ def attempts_of(steps: Sequence[Step]) -> None:
     )
 
 
-def failure(workflow: str = "orders", **given: Any) -> Failure:
+def failure(
+    workflow: str = "orders", *, step: str = "charge_card", error: Any = None, **given: Any
+) -> Failure:
     """Make a group of failures whose instances have been deleted."""
-    fields = {"fingerprint": "0123456789abcdef", "kin": "fedcba9876543210", "step": "charge_card"}
-    fields |= {"type": "TimeoutError", "message": "no answer from the card service after ‹n› s"}
+    fields = asdict(failed(ErrorRecord(**(error or FAILURE)), workflow=workflow, step=step))
     fields |= {"first_seen": ago(days=2), "counted_to": ago(hours=1)}
-    return Failure.objects.create(**(fields | {"workflow": workflow} | given))
+    return Failure.objects.create(**(fields | given))
 
 
 def child(of: Instance, status: str = "running", *, name: str = "bill", **given: Any) -> Instance:

@@ -43,7 +43,7 @@ def show(options: Options) -> Document:
         found
         | document.common(fingerprint)
         | document.bars(fingerprint, options["unit"])
-        | {"instances": listed["instances"], "went_on": listed["went_on"]}
+        | {"instances": listed["instances"], "paused": listed["paused"], "went_on": listed["went_on"]}
     )
 
 

@@ -54,6 +54,7 @@ def instances(
         "instances": [documents.listed(row, facts[row.key]) for row in page],
         "errored": found.errored,
         "retrying": found.retrying,
+        "paused": found.paused,
         "went_on": found.went_on,
         "next_cursor": found.next,
         "now": facts[page[0].key].now if page else database_now(),

@@ -61,6 +61,7 @@ class FailedInstances:
     next: str | None
     errored: int
     retrying: int
+    paused: int
     went_on: int
 
 

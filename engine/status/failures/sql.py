@@ -117,7 +117,8 @@ COUNT_OPEN = f"""
 COUNTS = """
     SELECT count(*) FILTER (WHERE status = 'errored'),
         count(*) FILTER (WHERE status = 'waiting' AND waiting_for = 'retry'),
-        count(*) FILTER (WHERE status <> 'errored' AND NOT (status = 'waiting' AND waiting_for = 'retry'))
+        count(*) FILTER (WHERE status = 'paused'),
+        count(*) FILTER (WHERE status NOT IN ('errored', 'paused') AND (status, waiting_for) <> ('waiting', 'retry'))
     FROM engine_instance WHERE fingerprint = ANY (%(fingerprints)s)
 """
 # Sorted by an expression: along the primary key, the planner would read all instances to find that none went on.
@@ -129,7 +130,8 @@ KEYS = """
 WHICH = {
     "errored": "status = 'errored'",
     "retrying": "status = 'waiting' AND waiting_for = 'retry'",
-    "went_on": "status <> 'errored' AND NOT (status = 'waiting' AND waiting_for = 'retry')",
+    "paused": "status = 'paused'",
+    "went_on": "status NOT IN ('errored', 'paused') AND (status, waiting_for) <> ('waiting', 'retry')",
 }
 
 NEWEST_ATTEMPT = """

@@ -108,6 +108,7 @@ class ErrorGroupInstances(Schema):
     instances: list[Listed]
     errored: int
     retrying: int
+    paused: int
     went_on: int
     next_cursor: Cursor
     now: datetime

@@ -79,6 +79,7 @@ class ErrorGroupInstances(TypedDict):
     instances: list[Listed]
     errored: int
     retrying: int
+    paused: int
     went_on: int
     next_cursor: str | None
     now: datetime

@@ -10,7 +10,7 @@ from studio.client.call import Call, Pages, path_of, query_of
 from studio.client.operations.making import PAGE, pages_of, post
 
 State = Literal["open", "resolved", "ignored", "all"]
-Which = Literal["errored", "retrying", "went_on"]
+Which = Literal["errored", "retrying", "paused", "went_on"]
 Unit = Literal["day", "hour", "minutes"]
 
 
