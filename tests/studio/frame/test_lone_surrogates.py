@@ -35,7 +35,9 @@ BODY = b"".join(
 KIND = "multipart/form-data; boundary=x; charset=utf-7"
 
 
-ROLES = {name: ("admin",) for name in POSTED if name == "team-tokens" or name.startswith("webhook")}
+ROLES = {
+    name: ("admin",) for name in POSTED if name == "team-tokens" or name.startswith(("webhook", "worker-"))
+}
 
 
 @pytest.mark.parametrize("name", POSTED)
