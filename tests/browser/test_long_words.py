@@ -24,15 +24,9 @@ one = factories.instance("errored", workflow={NAME!r}, id={ID!r}, started_by="s"
 factories.step(one, {WORD[:100]!r}, "errored", error={{"type": "E", "message": {WORD!r}, "details": {{}}}})
 asking = factories.instance("waiting", workflow={NAME!r}, id="asking")
 factories.request(asking, message={WORD!r}, assignees=["group:" + "g" * 100])
-<<<<<<< HEAD
-factories.failure({NAME!r}, fingerprint="f" * 16, step={WORD[:100]!r}, type="E" * 100, message={WORD!r},
-    sample={WORD!r}, frame="f" * 250, decision="ignored", decided_at=factories.ago(hours=1), decided_by="d" * 150,
-    reason={WORD!r})
-=======
 factories.failure({NAME!r}, step={WORD[:100]!r}, decision="ignored", decided_by="d" * 150, reason={WORD!r},
     decided_at=factories.ago(hours=1),
     error={{"type": "E" * 100, "message": {WORD!r}, "details": {{}}, "traceback": ""}})
->>>>>>> errors-page
 for verb in ("pause", "send_event"):
     Audit.objects.create(verb=verb, actor="a" * 150, workflow=one.workflow, instance_id=one.id, instance_key=one.key,
         reason={WORD!r}, data={{"type": "t" * 100}})

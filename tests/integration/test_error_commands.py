@@ -71,7 +71,7 @@ def test_a_group_is_shown_with_what_is_known_of_it(orders: Any) -> None:
     group = fingerprint()
     said = run("errors", "show", group)
     assert said.splitlines()[:2] == [f"{group}  open", "ConnectionError: The bank does not answer."]
-    assert "instances   2 errored, 0 waiting for a retry, 0 went on" in said
+    assert "instances   2 errored, 0 waiting for a retry, 0 paused, 0 went on" in said
     assert f"also in     refunds (1 errored, {fingerprint('refunds')})" in said
     assert "code        tests/integration/test_error_commands.py, fail" in said
     assert "100 % (2 of 2) have params = eu, usually 0 % (0 of 2)" in said

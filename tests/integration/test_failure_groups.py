@@ -47,7 +47,7 @@ def test_without_failures_there_is_nothing_to_see() -> None:
     assert failures.count_open() == 0
     assert failures.kin("0123456789abcdef") == []
     assert failures.sample_trace(["0123456789abcdef"]) is None
-    assert failures.instances(["0123456789abcdef"]) == failures.FailedInstances([], None, 0, 0, 0)
+    assert failures.instances(["0123456789abcdef"]) == failures.FailedInstances([], None, 0, 0, 0, 0)
     for act in (failures.group, failures.resolve, failures.reopen):
         with pytest.raises(FailureNotFoundError):
             act("0123456789abcdef")
@@ -91,6 +91,21 @@ def test_an_instance_that_backs_off_is_counted_as_retrying_and_then_it_went_on()
     assert (found.errored, found.retrying, found.attempts) == (0, 0, 1)
     assert failures.instances([found.fingerprint], which="went_on") == failures.FailedInstances(
         [instance.key], None, 0, 0, 0, 1
+    )
+
+
+def test_an_instance_that_waits_for_a_decision_is_paused_and_has_not_gone_on() -> None:
+    @workflow
+    async def order(step: WorkflowStep) -> None:
+        await step.do("charge", charge, max_attempts=1, on_exhausted="pause")
+
+    instance = order.start()
+    with running_shift():
+        wait_for(instance, "paused")
+    found = only_group()
+    assert (found.errored, found.retrying, found.attempts) == (0, 0, 1)
+    assert failures.instances([found.fingerprint], which="paused") == failures.FailedInstances(
+        [instance.key], None, 0, 0, 1, 0
     )
 
 

@@ -19,7 +19,8 @@ def instances(
 ) -> FailedInstances:
     """Return the instances whose latest failure is of these groups, the newest first.
 
-    `which` is errored, retrying (they wait for the next attempt), paused, or went_on (all others). The counts are of all.
+    `which` is errored, retrying (they wait for the next attempt), paused, or went_on (all others). The counts are of
+    all.
     """
     limit = max(1, min(limit, MOST))
     key = int(after) if after and after.isascii() and after.isdecimal() and len(after) < 19 else None

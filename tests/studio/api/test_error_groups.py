@@ -48,7 +48,7 @@ def test_groups_come_page_by_page_and_by_state(shop: Shop, program: Program) -> 
 
 def test_a_group_has_its_latest_failure_and_its_instances(shop: Shop, program: Program) -> None:
     found = get(program, PAPER)
-    assert (found["group"]["errored"], found["latest"]["id"]) == (1, shop.failed.id)
+    assert (found["group"]["errored"], found["latest"]["id"]) == (1, "label-5")
     assert found["latest"]["error"] == {"type": "OSError", "message": "The printer is out of paper."}
     assert "Traceback" in get(program, f"{PAPER}?full=true")["latest"]["error"]["traceback"]
     page = get(program, f"{MAIL}/instances?which=retrying")
