@@ -18,7 +18,7 @@ from studio.frame import addresses, icons
 from studio.frame.guard import guarded_path
 from studio.health import views as health
 from studio.home import views as home
-from studio.instance import actions, answer, decide, notes, payload, restart
+from studio.instance import actions, answer, decide, notes, payload, people, restart
 from studio.instance import views as instance
 from studio.instances import suggestions
 from studio.instances import views as instances
@@ -116,6 +116,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
+    guarded_path("_f/workflows/<workflow:name>/people/", people.people, "people"),
     guarded_path("_f/instances/suggestions/", suggestions.suggestions, "instance-suggestions"),
     guarded_path("_f/instances/paths/", suggestions.paths, "instance-paths"),
     guarded_path("_f/tokens/matches/", tokens.matches, "token-matches"),

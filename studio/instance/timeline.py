@@ -22,6 +22,7 @@ LEGEND = {
     "solid": "running",
     "fail": "failed attempt",
     "backoff": "back-off",
+    "held": "waits for a decision",
     "sleep": "sleeping or waiting",
     "undo": "rollback",
     "kept": "kept from an earlier generation",
@@ -32,7 +33,8 @@ FOLD_SHARE = 0.15  # and at least this share of the line
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A part of a step's life. Kinds: `solid` (a body runs), `undo` (its rollback runs), `group` (inner steps run),
-    `backoff`, `sleep`, `mark` (a milestone), `kept` (it ran in an earlier generation; `number` says which)."""
+    `backoff`, `held` (its attempts are used up), `sleep`, `mark` (a milestone), `kept` (it ran in an earlier
+    generation; `number` says which)."""
 
     kind: str
     status: str
@@ -187,7 +189,13 @@ def _line(track: Track, scale: Scale) -> Line:
     )
 
 
-_SAID = {"backoff": "back-off", "sleep": "waited", "mark": "said", "group": "nested steps"}
+_SAID = {
+    "backoff": "back-off",
+    "held": "waits for a decision",
+    "sleep": "waited",
+    "mark": "said",
+    "group": "nested steps",
+}
 
 
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
