@@ -230,7 +230,9 @@ def test_a_step_that_does_not_exist_is_not_found(operator: Client, test: Workflo
 
 
 def test_after_its_last_attempt_no_back_off_is_drawn(operator: Client, test: WorkflowTest) -> None:
-    page = read(operator, bill(test).get_absolute_url())
+    instance = bill(test)
+    test.time.travel("1 hour")
+    page = read(operator, instance.get_absolute_url())
     drawn = page[page.index('id="t-1"') :]
     drawn = drawn[: drawn.index("</li>")]
     assert re.findall(r'<line class="(\w+)"', drawn)[-2:] == ["held", "now"]
