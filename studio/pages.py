@@ -110,7 +110,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_STEP}fail/", decide.fail_step, "fail-step"),
     guarded_path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, "retry-rollback"),
     guarded_path(f"{_INSTANCE}accept-code/", actions.accept_code, "accept-code"),
-    guarded_path(f"{_INSTANCE}notes/", notes.add_note, "add-note"),
+    guarded_path(f"{_INSTANCE}notes/", notes.add_note, "note"),
     guarded_path(f"{_INSTANCE}events/", actions.send_event, "send-event"),
     guarded_path(f"{_INSTANCE}requests/<int:seq>/answer/", answer.answer, "answer"),
     guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
