@@ -18,7 +18,7 @@ from studio.frame import addresses, icons
 from studio.frame.guard import guarded_path
 from studio.health import views as health
 from studio.home import views as home
-from studio.instance import actions, answer, decide, notes, payload, restart
+from studio.instance import actions, answer, decide, notes, payload, people, restart
 from studio.instance import views as instance
 from studio.instances import suggestions
 from studio.instances import views as instances
@@ -110,12 +110,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_STEP}fail/", decide.fail_step, "fail-step"),
     guarded_path(f"{_INSTANCE}retry-rollback/", actions.retry_rollback, "retry-rollback"),
     guarded_path(f"{_INSTANCE}accept-code/", actions.accept_code, "accept-code"),
-    guarded_path(f"{_INSTANCE}notes/", notes.add_note, "add-note"),
+    guarded_path(f"{_INSTANCE}notes/", notes.add_note, "note"),
     guarded_path(f"{_INSTANCE}events/", actions.send_event, "send-event"),
     guarded_path(f"{_INSTANCE}requests/<int:seq>/answer/", answer.answer, "answer"),
     guarded_path(f"{_INSTANCE}payload/<slug:what>/", payload.payload, "payload"),
     guarded_path(f"_f/{_INSTANCE}steps/<step:seq>/", instance.within, "within"),
     guarded_path("_f/workflows/<workflow:name>/check/", start.check, "start-check"),
+    guarded_path("_f/workflows/<workflow:name>/people/", people.people, "people"),
     guarded_path("_f/instances/suggestions/", suggestions.suggestions, "instance-suggestions"),
     guarded_path("_f/instances/paths/", suggestions.paths, "instance-paths"),
     guarded_path("_f/tokens/matches/", tokens.matches, "token-matches"),

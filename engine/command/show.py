@@ -189,9 +189,22 @@ def _audit(terminal: Terminal, found: Document) -> Iterator[str]:
             text.ago(action["at"], found["now"]),
             text.plain(action["actor"]) or "the engine",
             action["verb"] if action["outcome"] == "done" else f"{action['verb']} ({action['outcome']})",
-            text.plain(action["reason"]),
+            "" if _is_note(action) else text.plain(action["reason"]),
         )
         for action in found["audit"]
     ]
-    for cell in text.columns(cells):
+    for action, cell in zip(found["audit"], text.columns(cells), strict=True):
         yield text.cut(text.GAP.join(cell).rstrip(), terminal.width)
+        if _is_note(action):
+            yield from _note(terminal, action["reason"])
+
+
+def _is_note(action: Document) -> bool:
+    return bool((action["verb"], action["outcome"]) == ("note", "done"))
+
+
+def _note(terminal: Terminal, note: str) -> Iterator[str]:
+    """Yield a note in full, with the lines that its author gave it."""
+    for line in note.split("\n"):
+        wrapped = textwrap.wrap(text.shown(line.expandtabs(4)), max(terminal.width - len(INDENT), 1))
+        yield from (INDENT + part for part in wrapped or [""])

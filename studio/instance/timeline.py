@@ -14,6 +14,7 @@ from statistics import median
 from engine.values.durations import format_duration
 
 FOLD_WIDTH = 4.0  # percent of the line that a folded gap takes
+NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
 THINNEST = 0.15  # percent of the line
 BUSY = ("solid", "undo", "group")
@@ -22,6 +23,7 @@ LEGEND = {
     "solid": "running",
     "fail": "failed attempt",
     "backoff": "back-off",
+    "held": "waits for a decision",
     "sleep": "sleeping or waiting",
     "undo": "rollback",
     "kept": "kept from an earlier generation",
@@ -32,7 +34,8 @@ FOLD_SHARE = 0.15  # and at least this share of the line
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A part of a step's life. Kinds: `solid` (a body runs), `undo` (its rollback runs), `group` (inner steps run),
-    `backoff`, `sleep`, `mark` (a milestone), `kept` (it ran in an earlier generation; `number` says which)."""
+    `backoff`, `held` (its attempts are used up), `sleep`, `mark` (a milestone), `kept` (it ran in an earlier
+    generation; `number` says which)."""
 
     kind: str
     status: str
@@ -187,7 +190,13 @@ def _line(track: Track, scale: Scale) -> Line:
     )
 
 
-_SAID = {"backoff": "back-off", "sleep": "waited", "mark": "said", "group": "nested steps"}
+_SAID = {
+    "backoff": "back-off",
+    "held": "waits for a decision",
+    "sleep": "waited",
+    "mark": "said",
+    "group": "nested steps",
+}
 
 
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
@@ -234,12 +243,16 @@ def _axis(scale: Scale) -> Iterable[Mark]:
     total = (scale.end - scale.start).total_seconds()
     shown = total - sum((b - a).total_seconds() for a, b in scale.folds)
     step = next((s for s in _STEPS if shown / s <= 6), max(86_400.0, total / 6))
-    last, at, count = -100.0, 0.0, 0
+    last, said, at, count = -100.0, "", 0.0, 0
     while at <= total and count < 2_000:
         count += 1
         when = scale.start + timedelta(seconds=at)
         x = scale.x(when)
-        if x - last >= 9 and x <= 96 and not any(abs(x - scale.x(a)) < 9 for a, _ in scale.folds):
-            yield Mark(x, "0" if at == 0 else f"+{format_duration(timedelta(seconds=at))}")
-            last = x
+        text = "0" if at == 0 else f"+{format_duration(timedelta(seconds=at))}"
+        is_free = (
+            x - last >= 9 and x <= 96 and not any(abs(x - scale.x(a)) < NEAR_FOLD for a, _ in scale.folds)
+        )
+        if is_free and text != said:  # after a fold of days, the same text would be true of many
+            yield Mark(x, text)
+            last, said = x, text
         at += step

@@ -81,4 +81,5 @@ def _life(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
             "solid", attempt.status, attempt.started_at, reached, attempt.number, not attempt.finished_at
         )
     if step.status == "waiting" and reached < end:
-        yield timeline.Stretch("backoff", "retrying", reached, end, is_open=True)
+        kind, status = ("held", "paused") if step.is_exhausted else ("backoff", "retrying")
+        yield timeline.Stretch(kind, status, reached, end, is_open=True)

@@ -247,6 +247,16 @@ def test_show_says_why_and_what_happened() -> None:
     assert max(len(line) for line in said.splitlines()) <= 80
 
 
+def test_show_prints_a_note_in_full_with_its_lines() -> None:
+    found = factories.instance("queued")
+    found.add_note("Called \x1b[31m the shop:\n\n" + "they call back " * 30 + "tomorrow", by="ana")
+    said = run("show", str(found))
+    lines = said[said.index("AUDIT\n") :].splitlines()[1:]
+    assert lines[0].split()[-2:] == ["ana", "note"]
+    assert lines[1:3] == ["  Called ·[31m the shop:", "  "]
+    assert " ".join(line.strip() for line in lines[3:]) == "they call back " * 30 + "tomorrow"
+
+
 def test_show_as_json_has_these_keys() -> None:
     found = factories.retrying()
     factories.event(found)

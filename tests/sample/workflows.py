@@ -149,5 +149,15 @@ async def stumble(step: WorkflowStep, params: dict[str, int]) -> None:
     )
 
 
+@workflow
+async def wire(step: WorkflowStep) -> str:
+    """Try twice, then leave it to a person what follows."""
+    return await step.do("send", send, max_attempts=2, delay=0, on_exhausted="pause")
+
+
+def send() -> str:
+    raise ConnectionError("The bank does not answer.")
+
+
 def fall() -> None:
     raise ValueError("There is a stone in the way.")

@@ -382,7 +382,7 @@ class TestMethods:
         "accept-code",
         "send-event",
         "answer",
-        "add-note",
+        "note",
     )
 
     @pytest.mark.parametrize("method", ["get", "head", "put", "patch", "delete", "options", "trace"])

@@ -235,3 +235,15 @@ def test_a_page_tells_how_much_came_since(viewer: Client, trodden: None) -> None
     assert "1 new · show" in viewer.get(where).content.decode()
     assert "new · show" not in viewer.get(f"{where}&person=ana").content.decode()
     assert 'href="/audit/?person=li"' in viewer.get(f"{where}&person=li").content.decode()
+
+
+def test_a_note_is_shown_in_full_and_another_reason_is_cut(operator: Client) -> None:
+    instance = factories.instance("queued")
+    text = "<b>first</b>\n" + "long " * 100 + "last"
+    instance.add_note(text)
+    factories.deed(instance, "pause", reason=text)
+    page = operator.get("/audit/?verb=note").content.decode()
+    assert f'<td class="reason text" dir="auto">{text.replace("<", "&lt;").replace(">", "&gt;")}</td>' in page
+    page = operator.get("/audit/?verb=pause").content.decode()
+    (cell,) = re.findall(r'<td class="reason[^>]*>(.*?)</td>', page, re.DOTALL)
+    assert cell.strip().endswith("…")

@@ -227,3 +227,14 @@ def test_a_step_that_does_not_exist_is_not_found(operator: Client, test: Workflo
     instance = bill(test)
     assert operator.get(at(instance, "decide", 99)).status_code == 404
     assert operator.post(at(instance, "retry", 99)).status_code == 404
+
+
+def test_after_its_last_attempt_no_back_off_is_drawn(operator: Client, test: WorkflowTest) -> None:
+    instance = bill(test)
+    test.time.travel("1 hour")
+    page = read(operator, instance.get_absolute_url())
+    drawn = page[page.index('id="t-1"') :]
+    drawn = drawn[: drawn.index("</li>")]
+    assert re.findall(r'<line class="(\w+)"', drawn)[-2:] == ["held", "now"]
+    assert "waits for a decision: paused" in drawn
+    assert '<i class="k held"></i>waits for a decision' in page
