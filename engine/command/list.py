@@ -106,7 +106,7 @@ def _searched(found: Document) -> Iterator[str]:
         return
     yield f"Searched {searched['rows']:,} of about {searched['of']:,} instances. To go on: --before {older}"
     if searched["hint"] is not None:
-        yield f"With {searched['hint']} an index finds all."
+        yield f"To search all instances, add {searched['hint']}."
 
 
 def _workflow_lines(found: Document) -> Iterator[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.models import Instance, Step
+from engine.values.error_record import raised_in
 from engine.values.errors import KeysSpentError, RestartError, StepNotFailedError, StepNotFoundError
 from engine.values.identity import TOP
 from engine.values.states import InstanceStatus, RollbackState, StepStatus
@@ -153,7 +154,7 @@ def _failed(row: Instance, top: Sequence[Step]) -> Step | None:
 def _with_error(row: Instance, failures: Sequence[Step]) -> list[Step]:
     rows = Step.objects.filter(instance_id=row.key, generation=row.generation)
     errors = rows.filter(seq__in=[step.seq for step in failures]).values_list("seq", "error")
-    wanted = _kind_of_error(row.error)
+    wanted = raised_in(row.error)
     found = {seq for seq, error in errors if _kind_of_error(error) == wanted}
     return [step for step in failures if step.seq in found]
 

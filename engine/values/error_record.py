@@ -14,6 +14,7 @@ from pydantic_core import ValidationError
 from engine.values.json_type import JSON
 
 MAX_BYTES = 16 * 1024  # for each of message, details and traceback
+RAISED = "raised"  # a key of the details of an exception group: type and message of the failed step's error
 
 _MAX_CHAIN = 8  # exceptions of a chain or group shown in a traceback
 _HEAD_FRAMES, _TAIL_FRAMES = 10, 30
@@ -57,6 +58,20 @@ class ErrorRecord:
             details if isinstance(details, dict) else {},
             _text_or(data.get("traceback"), ""),
         )
+
+
+def raised_in(error: object) -> "tuple[object, object]":
+    """Return type and message of what the failed step raised, from an instance's recorded error.
+
+    An exception group has type and message of its own.
+    """
+    if not isinstance(error, dict):
+        return None, None
+    details = error.get("details")
+    inner = details.get(RAISED) if error.get("step") and isinstance(details, dict) else None
+    is_group = str(error.get("type", "")).endswith("Group") and isinstance(inner, dict)
+    one = inner if is_group and isinstance(inner, dict) else error
+    return one.get("type"), one.get("message")
 
 
 def storable(text: str) -> str:

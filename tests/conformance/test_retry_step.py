@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from engine import (
     WorkflowStep,
     workflow,
 )
-from engine.models import Attempt, Audit, Instance
+from engine.models import Attempt, Audit, Failure, Instance
 from engine.restart import preview, preview_retry
 from tests.conformance.test_restart_from_step import origins
 from tests.stories import run_to_end
@@ -306,3 +307,57 @@ def test_a_key_from_before_a_restart_with_new_keys_is_not_replaced_unseen() -> N
     instance.restart("ship", keys="same")
     ended(instance)
     assert (instance.generation, len(provider.keys)) == (3, 1)
+
+
+def test_a_step_that_failed_in_a_task_group_is_retried() -> None:
+    provider = Provider()
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        first = await step.do("reserve", lambda: "reserved")
+        async with asyncio.TaskGroup() as group:
+            charged = group.create_task(step.do("charge", provider.charge, max_attempts=1))
+        return f"{first} {charged.result()}"
+
+    instance = ended(story.start())
+    assert instance.error is not None
+    assert (instance.error["type"], instance.error["step"]) == ("ExceptionGroup", "charge")
+    raised = {"type": "ConnectionError", "message": "The provider is down."}
+    assert instance.error["details"]["raised"] == raised
+    assert {one.step for one in Failure.objects.filter(workflow=instance.workflow)} == {"charge"}
+    provider.is_down = False
+    instance.retry_step()
+    assert ended(instance).output == "reserved charged"
+    assert origins(instance) == {"reserve": 1, "charge": 2}
+    assert len({*provider.keys}) == 1
+
+
+def test_the_first_failure_of_nested_task_groups_is_retried_whatever_else_they_hold() -> None:
+    is_down = True
+
+    async def fail(why: str) -> str:
+        if is_down:
+            raise ConnectionError(why)
+        return why
+
+    @workflow
+    async def story(step: WorkflowStep) -> str:
+        with contextlib.suppress(StepError):
+            await step.do("tried", fail, "tried", max_attempts=1)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(step.do("first", fail, "one", max_attempts=1))
+        except ExceptionGroup as failed:
+            try:
+                await step.do("second", fail, "two", max_attempts=1)
+            except StepError as error:
+                raise ExceptionGroup("all", [ValueError("no step"), error, failed]) from None
+        return "done"
+
+    instance = ended(story.start())
+    assert instance.error is not None
+    assert (instance.error["step"], instance.error["details"]["raised"]["message"]) == ("first", "one")
+    is_down = False
+    instance.retry_step()
+    assert ended(instance).output == "done"
+    assert origins(instance) == {"tried": 1, "first": 2}

@@ -114,7 +114,7 @@ def test_a_term_means(text: str, condition: terms.Condition) -> None:
         ("params.a>b*", "A * cannot be compared."),
         ("params." + "a." * 10 + "a=1", "A path may have up to 10 parts"),
         ("step:a*b", "A * may only stand at the end."),
-        ("step:*", "A * alone says nothing here."),
+        ("step:*", "Add text before the *, as in order-*."),
         ("started:2h", "Write started:<2h for the last 2h, or started:>2h for more than 2h ago."),
         ("started:yesterday", '"yesterday" is not a range of time.'),
         ("started:2026-02-30", '"2026-02-30" is not a date that exists.'),

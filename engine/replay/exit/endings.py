@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 from django.core.exceptions import SynchronousOnlyOperation
 
 from engine.replay.calls.unawaited import check_awaited
-from engine.replay.records.failures import Origin, origin_of
+from engine.replay.records.failures import OfStep, Origin, of_group, origin_of
 from engine.replay.records.log_lines import text_of
 from engine.replay.records.outcomes import error_json, kept_json
 from engine.replay.state import CycleState
 from engine.values import between_steps
-from engine.values.error_record import cut
+from engine.values.error_record import RAISED, cut
 from engine.values.errors import (
     AbortWorkflow,
     CompleteWorkflow,
@@ -110,7 +110,23 @@ def of_error(error: BaseException) -> Ending:
             "details": error.details,
         }
         text = json.dumps(data)
+    elif (failed := of_group(error)) is not None:
+        text = _naming_step(text, failed)
     return Ending(InstanceStatus.ERRORED, error=text, origin=origin_of(error, kept))
+
+
+def _naming_step(text: str, failed: OfStep) -> str:
+    """Add to the record of an exception group which step failed, and with what."""
+    data = json.loads(text)
+    data["step"] = failed.step
+    if isinstance(failed, StepError):
+        data["attempts"] = failed.attempts
+        raised = {"type": failed.type, "message": failed.message}
+    else:
+        kept = ErrorRecord.of(failed)
+        raised = {"type": kept.type, "message": kept.message}
+    data["details"] = {**data["details"], RAISED: raised}
+    return json.dumps(data)
 
 
 def terminated() -> Ending:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,8 +17,11 @@ from engine.values.states import AttemptPhase
 _LOST = ErrorRecord(fingerprint.LOST, fingerprint.LOST_MESSAGE)
 _ORIGIN = "_origin"  # an attribute of a StepError; its public ones are recorded as details
 _NO_ORIGIN = ("", None, False)
+_RECORD = "_record"  # an attribute of a StepError: its step, whose delivery number may be set later
 _QUOTES = "quotes_sensitive"  # a key of a recorded error
 _MOST_LINKS = 100
+
+OfStep = StepError | ChildWorkflowError | EventTimeoutError
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +89,37 @@ def json_of(kept: ErrorRecord, error: BaseException, *, step: str, attempts: int
 def mark(error: StepError, record: StepRecord, kept: Mapping[str, JSON]) -> None:
     """Let the error of a step remember what its last attempt raised."""
     setattr(error, _ORIGIN, (record.name, record.error, record.sensitive or _QUOTES in kept))
+    setattr(error, _RECORD, record)
+
+
+def of_group(error: BaseException) -> OfStep | None:
+    """Return the failure of a step in an exception group, also in a nested one: the first that the handler received."""
+    if not isinstance(error, BaseExceptionGroup):
+        return None
+    found: list[OfStep] = []
+    waiting: list[BaseException] = [error]
+    seen = 0
+    while waiting and seen < _MOST_LINKS:
+        one, seen = waiting.pop(), seen + 1
+        if isinstance(one, BaseExceptionGroup):
+            waiting += reversed(one.exceptions)  # a TaskGroup lists them in the order of their end
+        elif isinstance(one, StepError | ChildWorkflowError | EventTimeoutError):
+            found.append(one)
+    if all(hasattr(one, _RECORD) for one in found):
+        found.sort(key=_delivery)
+    return next(iter(found), None)
+
+
+def _delivery(error: OfStep) -> float:
+    delivery = getattr(error, _RECORD).delivery
+    return math.inf if delivery is None else delivery
 
 
 def origin_of(error: BaseException, kept: ErrorRecord) -> Origin:
     """Return where the error that ended a handler comes from. `kept` is its record."""
+    inner = of_group(error)
+    if inner is not None:
+        return origin_of(inner, ErrorRecord.of(inner))
     if isinstance(error, StepError) and hasattr(error, _ORIGIN):
         step, text, is_sensitive = getattr(error, _ORIGIN)
         return Origin(ErrorRecord.from_json(json.loads(text or "{}")), step, is_sensitive)

@@ -62,6 +62,6 @@ def _literal(quoted: str | None, word: str | None) -> Literal:
     if "*" in text:
         raise NotATermError('A * may only stand at the end. Put the value in quotes if it has a "*" in it.')
     if not text:
-        raise NotATermError("A * alone says nothing here. Write how the name begins, as in order-*.")
+        raise NotATermError("Add text before the *, as in order-*.")
     number = Decimal(text) if not is_prefix and _NUMBER.fullmatch(text) else None
     return Literal(text, number, is_prefix=is_prefix)

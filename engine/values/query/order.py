@@ -69,7 +69,7 @@ class Place:
 
 
 def is_place(text: str, sort: Sort) -> bool:
-    """Tell whether a cursor belongs to lists in this order."""
+    """Return whether a cursor belongs to lists in this order."""
     if sort.is_by_start:
         return key_of(text) is not None
     return Place.of(text) is not None or window_of(text) is not None

@@ -11,6 +11,7 @@ from django.db.models import Q
 from engine.models import Step
 from engine.status.record import Record
 from engine.status.steps import steps_of
+from engine.values.error_record import raised_in
 from engine.values.identity import TOP
 
 LOOKED_THROUGH = 200  # failed steps of one name, at most
@@ -98,7 +99,7 @@ def origin_of(record: Record, shown: Container[int], place: str) -> Origin | Non
     rows = steps_of(instance).filter(_named(error["step"]), status="errored").defer("output")
     for step in rows.order_by("-seq")[:LOOKED_THROUGH]:
         found = failure(step.error)
-        if found and (found.type, found.message) == (error.get("type"), error.get("message")):
+        if found and (found.type, found.message) == raised_in(error):
             name = str(step) if step.name == error["step"] else str(error["step"])
             return Origin(step, name, found, step.seq in shown, place)
     return None
