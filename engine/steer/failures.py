@@ -6,7 +6,7 @@ nothing here.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import transaction
@@ -22,6 +22,7 @@ RESOLVE = "error-resolve"
 IGNORE = "error-ignore"
 REOPEN = "error-reopen"
 MOST_FAILURES = 1_000_000  # that may be ignored
+_END = datetime(9999, 12, 31, tzinfo=UTC)  # of the times that the tables take
 
 
 def resolve(fingerprint: str, *, by: object = None, reason: str = "") -> None:
@@ -49,8 +50,8 @@ def ignore(
         if not cause.reason.strip():
             raise InvalidValueError("$", "missing", "It must not be empty.", what="reason")
     with Argument("until"):
-        if until is not None and (not timezone.is_aware(until) or until <= database_time()):
-            rule = "It must be a moment in the future, with a time zone."
+        if until is not None and (not timezone.is_aware(until) or not database_time() < until < _END):
+            rule = "It must be a moment in the future, before 9999-12-31, with a time zone."
             raise InvalidValueError("$", "not_in_the_future", rule, what="until")
     with Argument("count"):
         if count is not None and not 1 <= count <= MOST_FAILURES:

@@ -107,7 +107,7 @@ def _is_starting(row: Worker, now: datetime) -> bool:
 
 
 def _held(worker_ids: Sequence[int], visible: frozenset[str]) -> Mapping[int, list[Held]]:
-    """Read what each worker holds, of each as many as cells are drawn."""
+    """Read what each worker holds, of each as many as cells are drawn. Of hidden instances nothing is told."""
     with connection.cursor() as cursor:
         cursor.execute(_HELD, [list(worker_ids), CELLS])
         keys = [(int(worker), int(key)) for worker, key in cursor]
@@ -115,7 +115,7 @@ def _held(worker_ids: Sequence[int], visible: frozenset[str]) -> Mapping[int, li
     instances = {
         one.key: one for one in Instance.objects.only("key", "workflow", "id").filter(key__in=wanted)
     }
-    long = long_steps(wanted)
+    long = long_steps([one.key for one in instances.values() if one.workflow in visible])
     found: dict[int, list[Held]] = {}
     for worker, key in keys:
         instance = instances.get(key)

@@ -106,6 +106,7 @@ def test_a_group_is_ignored_until_a_moment_or_until_it_is_reopened() -> None:
         {"reason": "x", "count": 0},
         {"reason": "x", "until": datetime(2020, 1, 1, tzinfo=UTC)},
         {"reason": "x", "until": datetime(2999, 1, 1)},  # noqa: DTZ001
+        {"reason": "x", "until": datetime(9999, 12, 31, 12, tzinfo=UTC)},
     ],
 )
 def test_an_invalid_decision_changes_nothing(limits: dict[str, Any]) -> None:

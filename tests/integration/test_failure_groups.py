@@ -257,6 +257,7 @@ def test_a_child_has_its_group_and_its_parent_another() -> None:
     parents = by_workflow["order"]
     assert (parents.step, parents.type) == ("bill", "ChildWorkflowError")
     assert parents.message == "The child is errored: ValueError"
+    assert parents.sample == parents.message, "what the child says is shown with the child only"
     assert parents.errored == 1
 
 

@@ -55,6 +55,8 @@ STATED = f"""
 """  # noqa: S608
 
 # Errored, waiting for a retry, and failed in 14 days; the latest message. Asked for a page of groups only.
+# The error of a parent quotes its child, whose workflow one may not be allowed to see, or whose step is sensitive: of
+# such a group, the message without the child's is shown.
 _FIGURES = """
     SELECT (
         SELECT count(*) FROM engine_instance i WHERE i.fingerprint = f.fingerprint AND i.status = 'errored'
@@ -71,7 +73,8 @@ _FIGURES = """
         SELECT count(*) FROM engine_instance i
         WHERE i.fingerprint = f.fingerprint AND i.status = 'errored'
           AND i.finished_at >= greatest(f.counted_to, now() - interval '14 days')
-    ) END AS attempts, CASE WHEN f.sample = '' THEN '' ELSE coalesce(left(CASE WHEN f.of_attempts THEN (
+    ) END AS attempts, CASE WHEN f.sample = '' OR f.type = 'ChildWorkflowError' THEN f.sample
+    ELSE coalesce(left(CASE WHEN f.of_attempts THEN (
         SELECT a.error ->> 'message' FROM engine_attempt a WHERE a.fingerprint = f.fingerprint
         ORDER BY a.failed_at DESC, a.number DESC LIMIT 1
     ) ELSE (
