@@ -309,6 +309,15 @@ class TestWriting:
         assert read(answer)["instance"]["generation"] == 2
         assert trail().get(verb="restart").reason == "again"
 
+    def test_a_restart_takes_null_as_params(self, program: Program) -> None:
+        instance = process_order.start({"customer": "Ada", "items": [{"sku": "a", "quantity": 1}]})
+        answer = program.post(f"{address_of(instance)}/restart", {"reason": "again", "params": None})
+        assert answer.status_code == 422
+        assert json.loads(answer.content)["errors"][0]["path"] == "params"
+        assert instance.refresh().generation == 1
+        again = program.post(f"{address_of(instance)}/restart", {"reason": "again"})
+        assert read(again)["instance"]["generation"] == 2
+
     def test_a_deletion_leaves_the_trail(self, program: Program) -> None:
         instance = tick.start()
         instance.terminate()
