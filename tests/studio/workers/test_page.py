@@ -293,3 +293,22 @@ def test_an_instance_of_a_workflow_that_one_may_not_see_stays_unnamed() -> None:
     drawn = render_to_string("studio/workers/worker.html", {"line": line, "process": line.process})
     assert "another workflow" in drawn
     assert "secret-1" not in drawn
+
+
+def test_a_long_step_of_a_workflow_that_one_may_not_see_stays_unnamed() -> None:
+    for _ in range(5):
+        done = factories.instance("complete", workflow="billing", started_at=factories.ago(seconds=90))
+        at = factories.ago(seconds=80)
+        ended = at + timedelta(seconds=2)
+        factories.attempt(
+            factories.step(done, "dun", started_at=at, finished_at=ended), started_at=at, finished_at=ended
+        )
+    (worker,) = cluster(slots=4, held=1, workflows=["billing"])
+    slow = running_in(worker, workflow="billing", started_at=factories.ago(seconds=60))
+    factories.attempt(factories.step(slow, "dun", "running", started_at=factories.ago(seconds=55)), "running")
+    names = []
+    for visible in ("billing", "orders"):
+        found, _ = queries.read_clusters(frozenset({visible}))
+        (held,) = found[0].lines[0].runs
+        names.append(held.long and held.long.name)
+    assert names == ["dun", None]
