@@ -92,10 +92,3 @@ def test_the_legend_lists_only_what_is_drawn() -> None:
     assert [text for _, text in drawn.legend] == ["running", "failed attempt", "back-off"]
     html = render_to_string("studio/instance/pieces/timeline.html", {"d": {"timeline": drawn}})
     assert re.findall(r'<i class="k (\w+)">', html) == ["solid", "fail", "backoff"]
-
-
-def test_the_axis_says_nothing_twice() -> None:
-    drawn = build([track(body(0, 0.1), body(0.11, 0.2))], start=START, end=at(36_000), is_open=True)
-    assert drawn.folds
-    labels = [mark.text for mark in drawn.axis]
-    assert labels == list(dict.fromkeys(labels))
