@@ -16,8 +16,11 @@ LARGEST = 4_000_000  # bytes; above, compression would keep a thread busy for lo
 
 
 def compress(request: HttpRequest, response: HttpResponseBase) -> None:
-    """Compress the body in place, if the client accepts it and it is worth the time. Streams stay as they are."""
-    if not isinstance(response, HttpResponse) or response.streaming:
+    """Compress the body in place, if the client accepts it and it is worth the time.
+
+    Streams stay as they are, and what has an ETag: compressed, it would need a weak one, which `If-Match` never takes.
+    """
+    if not isinstance(response, HttpResponse) or response.streaming or "ETag" in response.headers:
         return
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind in TYPES and SMALLEST <= len(response.content) <= LARGEST:

@@ -15,8 +15,8 @@ from tests.live import LiveStack
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 START = """
-from tests.sample.workflows import doze
-doze.start({"seconds": 600}, id="in-a-slot")
+from tests.sample.workflows import snooze
+snooze.start({"seconds": 600}, id="in-a-slot")
 """
 END = """
 from engine.models import Instance
@@ -49,7 +49,7 @@ def test_a_real_cluster_shows_its_workers_and_is_drained_by_keyboard(signed_in: 
     busy = rows(page).filter(has=page.get_by_role("link", name="in-a-slot"))
     expect(busy).to_contain_text(re.compile(r"1 of \d+"))
     expect(busy.locator(".code code")).to_have_text(re.compile(r"[0-9a-f]{7}"))
-    expect(page.locator("#queue-doze")).to_contain_text("keeps up")
+    expect(page.locator("#queue-snooze")).to_contain_text("keeps up")
     worker = page.locator(f"#{busy.get_attribute('id')}")
 
     # The page asks first and says what it does; Enter in the field sends it.

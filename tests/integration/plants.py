@@ -528,6 +528,12 @@ def _error_without_an_end() -> None:
     row_of(error={"type": "LookupError"})
 
 
+@plants("decisions-are-awaited")
+def _parked_undecided() -> None:
+    one = row_of(status="waiting", waiting_for="event", wake_at=None)
+    step_of(one, status="waiting", error={"type": "LookupError"}, attempts=1)
+
+
 @plants("pauses-are-audited")
 def _paused_by_nobody() -> None:
     row_of(status="paused", paused_at=NOW, wake_at=None)

@@ -20,6 +20,7 @@ from django_q.tasks import async_task
 
 from engine.models import Instance, Worker
 from engine.steer import notify
+from engine.worker.cluster import shift_task
 from engine.worker.cluster.broker import Broker
 from engine.worker.cluster.dispatcher import SWEEP_SECONDS, Dispatcher
 from engine.worker.cluster.process_locks import Flag
@@ -45,6 +46,7 @@ class Pusher:
     def __init__(self, *, room: int = ROOM) -> None:
         self.stop, self.room = Flag(), Queue(room)
         self.broker = Broker()
+        shift_task.prepare(start=Flag(), stop=self.stop, most_leaving=1)
         self.broker.open(stop=self.stop, shifts=2, room=self.room)
         self.dispatcher.workflows = lambda: WORKFLOWS
         self.dispatcher.room_size = room
@@ -76,7 +78,8 @@ class Pusher:
 
 
 @pytest.fixture
-def pusher() -> Iterator[Pusher]:
+def pusher(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pusher]:
+    monkeypatch.setattr(shift_task, "_shared", None)  # as it is before and after
     with closing(Pusher()) as made:
         yield made
 
@@ -364,7 +367,7 @@ def test_a_cluster_is_seen_while_it_runs(pusher: Pusher) -> None:
     pusher.settle()
     cluster, other = Worker.objects.order_by("role")
     assert (cluster.role, cluster.workflows, cluster.slots) == ("cluster", ["here", "there"], 128)
-    assert cluster.name == pusher.dispatcher.name
+    assert cluster.name == pusher.dispatcher.membership.cluster
     assert other.name == "alive"
 
     pusher.stop.set()

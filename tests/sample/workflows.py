@@ -59,9 +59,9 @@ async def nap(step: WorkflowStep, params: dict[str, int]) -> None:
 
 
 @workflow
-async def doze(step: WorkflowStep, params: dict[str, int]) -> None:
+async def snooze(step: WorkflowStep, params: dict[str, int]) -> None:
     """Keep a slot for `params["seconds"]`."""
-    await step.do("doze", asyncio.sleep, params["seconds"])
+    await step.do("snooze", asyncio.sleep, params["seconds"])
 
 
 @workflow

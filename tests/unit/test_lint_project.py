@@ -234,7 +234,7 @@ def test_the_command_looks_at_one_workflow_and_fails_at_the_level_that_is_asked_
 def test_the_command_takes_an_app_and_refuses_what_is_neither(capsys: pytest.CaptureFixture[str]) -> None:
     """No false alarm on the workflows of the tests"""
     call_command("lintworkflows", "sample", fail_level="INFO")
-    assert capsys.readouterr().out == "0 errors, 0 warnings, 0 infos in 8 workflows.\n"
+    assert capsys.readouterr().out == "0 errors, 0 warnings, 0 infos in 10 workflows.\n"
     with pytest.raises(CommandError, match='No workflow or app is named "proces-order"') as error:
         call_command("lintworkflows", "proces-order")
     assert error.value.returncode == 2

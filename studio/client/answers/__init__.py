@@ -14,6 +14,7 @@ from studio.client.answers.error_groups import Share as Share
 from studio.client.answers.history import Action as Action
 from studio.client.answers.history import ActionOn as ActionOn
 from studio.client.answers.history import Attempt as Attempt
+from studio.client.answers.history import Decision as Decision
 from studio.client.answers.history import Event as Event
 from studio.client.answers.history import EventsPage as EventsPage
 from studio.client.answers.history import Generation as Generation

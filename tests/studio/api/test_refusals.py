@@ -38,6 +38,7 @@ def instance() -> Instance:
         next_at=datetime.now(UTC) + timedelta(hours=3),
     )
     factories.worker(["process-order"], name="host-1:1")
+    factories.failure("process-order")
     return found
 
 

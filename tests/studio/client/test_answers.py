@@ -36,6 +36,8 @@ SAME = {
     "InstancesPage": "InstancesAnswer",
     "EventsPage": "EventsAnswer",
     "Health": "HealthAnswer",
+    "Workers": "WorkersAnswer",
+    "Drained": "DrainedAnswer",
 }
 OWN = ("NewInstance",)  # sent, not answered
 

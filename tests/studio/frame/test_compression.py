@@ -55,9 +55,10 @@ def test_a_site_that_compresses_does_not_do_it_twice(operator: Client, settings)
         HttpResponse("x" * (LARGEST + 1)),
         HttpResponse("x" * 5_000, content_type="image/svg+xml"),
         HttpResponse("x" * 5_000, headers={"Content-Encoding": "identity"}),
+        HttpResponse("x" * 5_000, headers={"ETag": '"1"'}),
         StreamingHttpResponse(iter([b"x" * 5_000])),
     ],
-    ids=["small", "large", "another type", "encoded already", "stream"],
+    ids=["small", "large", "another type", "encoded already", "with an ETag", "stream"],
 )
 def test_other_answers_stay_as_they_are(answer: HttpResponse) -> None:
     before = dict(answer.headers)
