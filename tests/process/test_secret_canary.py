@@ -31,9 +31,12 @@ pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 Database = psycopg.Connection[tuple[Any, ...]]
 
 MOST_PAGES = 400
-# Where nobody looks around: what changes something, what is no page of an instance, and the list of instances in all
-# its orders and searches of several terms, of which there is no end.
-PASSED_BY = re.compile(r"^/(static|sign-out|theme)/|^/instances/\?.*[+&]|^/_f/live/\?topic=list.*&query=[^&]")
+# Where nobody looks around: what changes something, what is no page of an instance, and the lists of instances and of
+# errors in all their orders, spans and searches of several terms, of which there is no end.
+PASSED_BY = re.compile(
+    r"^/(static|sign-out|theme)/|^/(instances|errors)/.*\?.*[+&]"
+    r"|^/_f/live/\?topic=list.*&query=[^&]|^/_f/live/\?topic=error.*&.*&"
+)
 
 
 class Canary:
