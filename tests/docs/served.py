@@ -44,13 +44,19 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
             done.add_done_callback(lambda _: self._asked.put(None))
             while (asked := self._asked.get(timeout=60)) is not None:
                 request, answer = asked
-                response = self._transport.handle_request(request)
-                content = response.read()
-                response.close()
-                answer.set_result(
-                    httpx2.Response(response.status_code, headers=response.headers, content=content)
-                )
+                try:
+                    answer.set_result(self._answer(request))
+                except BaseException as error:  # else the coroutine would wait for ever, and this block for it
+                    answer.set_exception(error)
             return done.result()
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        response = self._transport.handle_request(request)
+        content = response.read()
+        response.close()
+        headers = httpx2.Headers(response.headers)
+        headers.pop("Content-Encoding", None)  # reading has unpacked it
+        return httpx2.Response(response.status_code, headers=headers, content=content)
 
 
 @contextmanager

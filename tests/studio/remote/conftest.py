@@ -26,8 +26,8 @@ class Done:
 
 Run = Callable[..., Done]
 
-# A time that passes between two calls.
-_PASSING = re.compile(r"\d+ m \d+ s\b|\d+ [smh] ago")
+# A time that passes between two calls, with the spaces that fill its column.
+_PASSING = re.compile(r"(?:\d+ m \d+ s\b|\d+ [smh] ago|just now) *")
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def here(transactional_db: None, capsys: pytest.CaptureFixture[str]) -> Run:
         except SystemExit as end:
             code = int(end.code or 0)
         out, err = capsys.readouterr()
-        return Done(code, *(_PASSING.sub("a while", text) for text in (out, err)))
+        return Done(code, *(_PASSING.sub("a while ", text) for text in (out, err)))
 
     return run
 
