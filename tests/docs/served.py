@@ -46,8 +46,8 @@ class AsyncTransport(httpx2.AsyncBaseTransport):
                 request, answer = asked
                 try:
                     answer.set_result(self._answer(request))
-                except BaseException as error:  # else the coroutine would wait for ever, and this block for it
-                    answer.set_exception(error)
+                finally:
+                    answer.cancel()  # one that was not given: else the coroutine would wait for it for ever
             return done.result()
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
