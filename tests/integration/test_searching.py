@@ -11,7 +11,9 @@ import pytest
 
 from engine.models import Attempt, Instance, Step
 from engine.status.gathering import database_now, starts_of_generations
+from engine.status.searching import searching
 from engine.status.searching.counting import count_by_status, count_newer
+from engine.status.searching.found import Searched
 from engine.status.searching.searching import search
 from engine.steer.requests import open_requests
 from engine.testing import workflow_test
@@ -238,6 +240,26 @@ def test_only_the_workflows_that_may_be_seen_are_searched(made: list[Instance]) 
             counts = count_by_status(parse(text), workflows=allowed)
             assert counts is None or sum(counts.values()) == len(page.keys)
             assert count_newer(parse(text), 0, workflows=allowed) == len(page.keys)
+
+
+@pytest.mark.parametrize("text", ["step:never", "params.colour=never"])
+@pytest.mark.parametrize("sort", ["-started", "started", "-duration"])
+def test_what_may_not_be_seen_is_not_counted_either(made: list[Instance], text: str, sort: str) -> None:
+    def searched() -> Searched:
+        return search(parse(text), workflows=["orders"], sort=Sort.of(sort), window=2).searched
+
+    before = searched()
+    for _ in range(7):
+        found_workflow("refund").start({})
+    assert searched() == before
+    assert (before.rows, before.of) == (2, sum(row.workflow == "orders" for row in made))
+
+
+def test_many_that_may_be_seen_are_estimated(made: list[Instance], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "EXACTLY", 1)
+    said = search(parse("step:never"), workflows=["orders"], window=2).searched
+    assert said.of is not None
+    assert said.of >= 2
 
 
 def test_an_id_of_a_workflow_that_is_not_searched_hides_no_error(made: list[Instance]) -> None:

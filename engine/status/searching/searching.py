@@ -6,6 +6,7 @@ to a number of rows and a time; the answer says how many were searched, and wher
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -50,13 +51,16 @@ class Scope:
     def rows(self) -> QuerySet[Instance]:
         return self.rows_in(self.span)
 
+    @property
+    def seen(self) -> QuerySet[Instance]:
+        """Return the rows that may be seen at all. No others are counted among those looked at, or there are."""
+        return Instance.objects.filter(workflow__in=self.names) if self.is_limited else Instance.objects.all()
+
     def rows_in(self, span: Span) -> QuerySet[Instance]:
         """Return the rows within a part of the span."""
-        rows = Instance.objects.filter(key__gte=span.low, key__lt=span.top)
+        rows = span.of(self.seen)
         if self.keys is not None:
             rows = rows.filter(key__in=self.keys)
-        if self.is_limited:
-            rows = rows.filter(workflow__in=self.names)
         return rows.filter(*(row_condition(term, span) for term in self.terms))
 
 
@@ -106,8 +110,8 @@ def search(
         portions = None
         keys = _keys(scope.rows_in(span), is_down, limit + 1)
     else:
-        portions = Portions(scope.rows_in, span, is_down=is_down, most=window, time=Seconds())
-        keys = portions.find(limit + 1)
+        portions = Portions(scope.seen, span, is_down=is_down, most=window, time=Seconds())
+        keys = portions.find(limit + 1, scope.rows_in)
     behind = "" if place is None else str(place - 1 if is_down else place + 1)
     return _page(scope, keys, portions, limit, behind, is_back=is_back)
 
@@ -144,7 +148,7 @@ def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, 
         top, now_us = window_of(before), (database_now() - _EPOCH) // timedelta(microseconds=1)
         span = scope.span if top is None else scope.span.below(top)
         if scope.keys is None:
-            span = Portions(scope.rows_in, span, is_down=True, most=window, time=Seconds()).whole()
+            span = Portions(scope.seen, span, is_down=True, most=window, time=Seconds()).whole()
     value = value_of(sort.by, now_us)
     rows = scope.rows_in(span).annotate(at=value).filter(at__isnull=False)
     is_down = sort.is_descending is not is_back
@@ -170,12 +174,12 @@ def _sorted(scope: Scope, span: Span, *, is_back: bool) -> Searched:
     """Say how much was sorted: on each page of a window, so that the last one leads to the next window."""
     if scope.keys is not None or span.low <= scope.span.low:
         return Searched()
-    rows = Instance.objects.filter(key__gte=span.low, key__lt=span.top).count()
+    rows = span.of(scope.seen).count()
     return _searched(scope, rows, "" if is_back else f"w{span.low}")
 
 
 def _searched(scope: Scope, rows: int | None, go_on: str) -> Searched:
-    return Searched() if rows is None else Searched(rows, total(), go_on, _hint(scope))
+    return Searched() if rows is None else Searched(rows, _total(scope), go_on, _hint(scope))
 
 
 def _hint(scope: Scope) -> str:
@@ -185,12 +189,20 @@ def _hint(scope: Scope) -> str:
     return f"workflow:{min(with_index)}" if with_index and len(scope.names) > 1 else ""
 
 
-def total() -> int:
-    """Return the number of instances: about how many if there are many."""
+def _total(scope: Scope) -> int:
+    """Return the number of instances that may be seen: about how many if there are many."""
+    if scope.is_limited:
+        counted = scope.seen[: EXACTLY + 1].count()
+        return counted if counted <= EXACTLY else max(counted, _estimated(scope.seen))
     with connection.cursor() as cursor:
         cursor.execute("SELECT reltuples::bigint FROM pg_class WHERE oid = 'engine_instance'::regclass")
         (estimate,) = cursor.fetchone()
     return int(estimate) if estimate > EXACTLY else Instance.objects.count()
+
+
+def _estimated(rows: QuerySet[Instance]) -> int:
+    (plan,) = json.loads(rows.explain(format="json"))
+    return int(plan["Plan"]["Plan Rows"])
 
 
 def _keys(rows: QuerySet[Instance], is_down: bool, limit: int) -> list[int]:

@@ -32,10 +32,12 @@ class Seconds:
 
 
 class Portions:
-    """The rows of a search within a span of keys, looked at in one direction."""
+    """The rows within a span of keys, looked at in one direction."""
 
-    def __init__(self, rows_in: RowsIn, span: Span, *, is_down: bool, most: int, time: Seconds) -> None:
-        self._rows_in, self._left, self._is_down, self._most, self._time = rows_in, span, is_down, most, time
+    def __init__(
+        self, rows: QuerySet[Instance], span: Span, *, is_down: bool, most: int, time: Seconds
+    ) -> None:
+        self._rows, self._left, self._is_down, self._most, self._time = rows, span, is_down, most, time
         self._size = FIRST
         self.looked_at = 0
 
@@ -49,13 +51,13 @@ class Portions:
         """The key from which to go on: everything before it, in this direction, has been looked at."""
         return self._left.top if self._is_down else self._left.low - 1
 
-    def find(self, wanted: int) -> list[int]:
-        """Return the keys of the first rows that match."""
+    def find(self, wanted: int, rows_in: RowsIn) -> list[int]:
+        """Return the keys of the first rows that match: `rows_in` returns those within a part of the span."""
         found = list[int]()
         while len(found) < wanted and self._goes_on():
             part = self._next()
             # Neither ordered nor limited: the planner would then look at one row after the other.
-            rows = self._rows_in(part).order_by()
+            rows = rows_in(part).order_by()
             found += sorted(rows.values_list("key", flat=True), reverse=self._is_down)
         return found[:wanted]
 
@@ -75,7 +77,7 @@ class Portions:
         """Take the keys of the next portion of rows."""
         size = min(self._size, self._most - self.looked_at)
         self._size = min(self._size * 5, LARGEST)
-        left = Instance.objects.filter(key__gte=self._left.low, key__lt=self._left.top)
+        left = self._left.of(self._rows)
         keys = left.order_by("-key" if self._is_down else "key").values_list("key", flat=True)
         last = keys[size - 1 : size].first()
         if last is None:
