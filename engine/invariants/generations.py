@@ -61,13 +61,18 @@ INVARIANTS = (
     Invariant(
         "I13",
         "kept-steps-come-first",
-        "Steps kept by a restart started and were delivered before all steps that run again.",
+        "Steps kept by a restart started and were delivered before all that run again, except those around them.",
         """
         SELECT instance_id, format('generation %%s, step %%s', generation, max(seq) FILTER (WHERE is_kept))
         FROM (
-            SELECT instance_id, generation, seq, kept_from IS NOT NULL AS is_kept,
-                CASE WHEN options ->> 'atomic' IS DISTINCT FROM 'true' THEN delivery END AS turn
-            FROM engine_step
+            SELECT s.instance_id, s.generation, s.seq, s.kept_from IS NOT NULL AS is_kept,
+                CASE WHEN s.options ->> 'atomic' IS DISTINCT FROM 'true' THEN s.delivery END AS turn
+            FROM engine_step s
+            WHERE s.kept_from IS NOT NULL OR NOT EXISTS (
+                SELECT FROM engine_step inner_step
+                WHERE inner_step.instance_id = s.instance_id AND inner_step.generation = s.generation
+                  AND inner_step.parent = s.seq AND inner_step.kept_from IS NOT NULL
+            )
         ) AS step
         GROUP BY instance_id, generation
         HAVING max(seq) FILTER (WHERE is_kept) > min(seq) FILTER (WHERE NOT is_kept)

@@ -80,8 +80,8 @@ def retry_step(
 
     A paused instance goes on in the same generation, when nothing is left to decide: with all steps that wait for a
     decision, or the one of this name and count; items of several maps may share these, and `seq` says which. If the
-    instance has ended, a new generation keeps what the handler had received before the failure; everything after that
-    runs again, with the same keys.
+    instance has ended, a new generation keeps what the handler had received before the failure, and what had finished
+    inside the step: items of a map, branches, nested steps. Everything else runs again, with the same keys.
 
     Raises StepNotExhaustedError if no such step waits for a decision, StepNotFailedError if the instance has not ended
     because of a step, KeysSpentError or RestartError if rollbacks have run, and InstanceNotFoundError; then nothing is
@@ -131,6 +131,7 @@ def _plan(row: Instance, steps: Split, *, drops: bool) -> RestartPlan:
         generation=row.generation + 1,
         keeps=steps.keeps,
         runs_again=steps.runs_again,
+        kept_inside=steps.inside.finished,
         returned_events=0 if drops else _consumed(row, steps),
         dropped_events=_dropped(row, drops=drops),
         ended_children=_ask(sql.CHILDREN_THAT_END, key=row.key, generation=row.generation),
@@ -178,6 +179,8 @@ def _renew(
     _close(row, with_params=beginning.params is not None)
     _begin(row, steps, beginning)
     facts: dict[str, Any] = {"generation": row.generation + 1, "kept": len(steps.keeps)}
+    if steps.inside.finished:
+        facts["kept_inside"] = steps.inside.finished
     if beginning.same_keys:
         facts["keys"] = SAME
     audit.write(Action.RESTART, [row], cause, before=before, after=InstanceStatus.QUEUED, data=facts | data)
@@ -195,6 +198,8 @@ def _begin(row: Instance, steps: Split, beginning: _Beginning) -> None:
     which = {"key": row.key, "generation": row.generation}
     if steps.seqs:
         _ask(sql.KEEP_STEPS, **which, seqs=steps.seqs)
+    if steps.inside.reopened:
+        _ask(sql.REOPEN_STEPS, **which, seqs=list(steps.inside.reopened))
     _ask(sql.DROP_EVENTS, key=row.key, answers=REQUEST_TYPE, all=beginning.drops)
     if not beginning.drops:
         _ask(sql.RETURN_EVENTS, **which, seqs=steps.discarded)

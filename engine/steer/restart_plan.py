@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.models import Instance, Step
+from engine.steer.retried import NOTHING, Inside, inside
 from engine.values.error_record import raised_in
 from engine.values.errors import KeysSpentError, RestartError, StepNotFailedError, StepNotFoundError
 from engine.values.identity import TOP
@@ -43,6 +44,8 @@ class RestartPlan:
     """The steps whose outcomes it keeps."""
     runs_again: list[PlannedStep]
     """The steps that run again, with their side effects."""
+    kept_inside: int
+    """How many finished items, branches or nested steps of the retried step are kept."""
     returned_events: int
     """How many consumed events go back to the buffer, for the waits that run again."""
     dropped_events: int
@@ -62,6 +65,8 @@ class Split:
     keeps: list[PlannedStep]
     runs_again: list[PlannedStep]
     seqs: list[int]
+    inside: Inside
+    """What stays of the first step that runs again."""
     refusal: RestartError | None
     spent: KeysSpentError | None
     """Why what runs again cannot keep its idempotency keys."""
@@ -94,7 +99,7 @@ def split_at_failure(row: Instance) -> tuple[Split, PlannedStep]:
     if failed is None:
         raise StepNotFailedError(row.workflow, row.id, row.status)
     keeps = [step for step in top if step is not failed and _is_over(step) and _comes_before(step, failed)]
-    return _split(row, steps, keeps, failed), _planned(failed)
+    return _split(row, steps, keeps, failed, inside(failed, steps)), _planned(failed)
 
 
 def _steps(row: Instance) -> list[Step]:
@@ -117,7 +122,13 @@ def _steps(row: Instance) -> list[Step]:
     )
 
 
-def _split(row: Instance, steps: Sequence[Step], keeps: Sequence[Step], first: Step | None = None) -> Split:
+def _split(
+    row: Instance,
+    steps: Sequence[Step],
+    keeps: Sequence[Step],
+    first: Step | None = None,
+    within: Inside = NOTHING,
+) -> Split:
     kept = {step.seq for step in keeps}
     outermost = _outer_steps(steps)
     undone = {outermost[step.seq]: step.rollback for step in steps if step.rollback != RollbackState.NONE}
@@ -125,7 +136,8 @@ def _split(row: Instance, steps: Sequence[Step], keeps: Sequence[Step], first: S
     return Split(
         [_planned(step) for step in keeps],
         [_planned(step) for step in again],
-        [seq for seq, outer in outermost.items() if outer in kept],
+        [*(seq for seq, outer in outermost.items() if outer in kept), *within.kept],
+        within,
         None
         if first is None
         else _refusal(row, first, [step for step in keeps if step.seq in undone], undone),

@@ -1,6 +1,7 @@
 """The statements for starting, sending and steering that the ORM cannot express, and the reasons for their form."""
 
 from engine.values.records import STEP
+from engine.values.retry import DECISION, RETRIED_AFTER
 from engine.values.states import FINAL_SQL, OPEN_STEPS_SQL
 
 # Several notifications in one round trip.
@@ -133,6 +134,30 @@ _KEPT_STEPS = STEP.copied(
 KEEP_STEPS = f"""
 INSERT INTO engine_step (instance_id, generation, {STEP.all()})
 SELECT instance_id, generation + 1, {_KEPT_STEPS}
+FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
+"""
+
+# Failed steps that a retry continues, since steps inside them are kept. They look as they did before they failed, but
+# have all their attempts: those of the last generation are not theirs.
+_REOPENED_STEPS = STEP.copied(
+    status="CASE WHEN kind = 'map' THEN 'running' ELSE 'waiting' END",
+    delivery="NULL",
+    options=f"""(
+        SELECT json_object_agg(option.key, option.value) FROM json_each(options) AS option
+        WHERE option.key NOT IN ('{RETRIED_AFTER}', '{DECISION}')
+    )""",
+    attempts="0",
+    lost="0",
+    wake_at="CASE WHEN kind = 'do' THEN clock_timestamp() END",
+    output="NULL",
+    error="NULL",
+    finished_at="NULL",
+    rollback="''",
+    kept_from="NULL",
+)
+REOPEN_STEPS = f"""
+INSERT INTO engine_step (instance_id, generation, {STEP.all()})
+SELECT instance_id, generation + 1, {_REOPENED_STEPS}
 FROM engine_step WHERE instance_id = %(key)s AND generation = %(generation)s AND seq = ANY (%(seqs)s)
 """
 

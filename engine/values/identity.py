@@ -24,6 +24,7 @@ MAX_TAG, MAX_DEDUP_KEY, MAX_SCHEDULE_NAME = 100, 255, 100
 MAX_TAGS = 50
 RESERVED_PREFIX = "reprise:"
 REQUEST_TYPE = f"{RESERVED_PREFIX}request:"
+COMPENSATE = f"{RESERVED_PREFIX}compensate"  # the name of the steps that start compensations of branches
 OLD_MILESTONE = (
     "progress"  # the name of every milestone recorded before milestones were named after their message
 )

@@ -27,14 +27,13 @@ from engine.values.errors import (
     RepriseError,
     StepConfigError,
 )
-from engine.values.identity import RESERVED_PREFIX, StepIdentity
+from engine.values.identity import COMPENSATE, StepIdentity
 from engine.values.serialization import JSON
 from engine.values.states import StepKind, StepStatus, WaitingFor
 
 OnFailure = Literal["leave", "terminate"]
 MAX_BRANCHES = 100
 MAX_PARAMS = 64 * 1024 * 1024  # characters, of all branches
-COMPENSATE = f"{RESERVED_PREFIX}compensate"  # name of the steps that start compensations
 
 
 class ParallelOperation(Operation):
@@ -171,10 +170,23 @@ def check_branches(branches: Sequence[object], on_failure: object) -> None:
 
 
 def params_of_branches(cycle: CycleState, record: StepRecord, branches: Sequence[Branch]) -> list[str | None]:
-    """Return the checked params of all branches, before any is started. They are written together."""
-    found = [params_of(cycle, record, one.workflow, one.params) for one in branches]
+    """Return the checked params of all branches, before any is started. They are written together.
+
+    A retry has begun this generation with the branches that were complete: the others are new.
+    """
+    recorded = [_recorded_branch(cycle, record, index) for index in range(len(branches))]
+    found = [
+        params_of(cycle, of, one.workflow, one.params) for of, one in zip(recorded, branches, strict=True)
+    ]
     size = sum(len(one or "") for one in found)
     if size > MAX_PARAMS:
         advice = "Split the branches over several calls."
         raise LimitError("size of all params", size, MAX_PARAMS, unit="characters", advice=advice)
     return found
+
+
+def _recorded_branch(cycle: CycleState, record: StepRecord, index: int) -> StepRecord:
+    identity = StepIdentity(record.seq, StepKind.CHILD, record.name, index + 1)
+    if record.is_final or not record.is_recorded:
+        return record
+    return cycle.history.steps.get(identity) or StepRecord(0, *identity, is_recorded=False)

@@ -321,6 +321,17 @@ def test_the_failed_step_can_be_retried_with_its_key(operator: Client) -> None:
     assert "retried charge" in page
 
 
+def test_a_retry_of_a_map_says_how_many_finished_items_it_keeps(operator: Client) -> None:
+    error = {"type": "OSError", "message": "no paper", "details": {}, "traceback": "", "step": "ship"}
+    instance = factories.instance("errored", id="order-1", error=error)
+    outer = factories.step(instance, "ship", "errored", kind="map", delivery=1, error=error)
+    for count, status in enumerate(("complete", "complete", "errored"), start=1):
+        factories.attempt(factories.step(instance, "ship", status, parent=outer.seq, count=count), status)
+    page = preview_of(operator, instance, "retry")
+    assert parts(page) == ([], ["ship"])
+    assert "2 finished steps inside are kept, and do not run again." in " ".join(page.split())
+
+
 def test_the_retry_is_not_offered_where_no_step_has_failed(operator: Client, viewer: Client) -> None:
     instance = failed("complete")
     assert "?step=retry" not in operator.get(instance.get_absolute_url()).content.decode()
