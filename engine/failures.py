@@ -15,8 +15,10 @@ from engine.status.failures import (
     recovered,
     sample_trace,
     shares,
+    told,
     trend,
 )
+from engine.steer.failure_notes import add_note
 from engine.steer.failures import ignore, reopen, resolve
 
 __all__ = [
@@ -26,6 +28,7 @@ __all__ = [
     "Groups",
     "Recovered",
     "Share",
+    "add_note",
     "count_open",
     "group",
     "groups",
@@ -37,5 +40,6 @@ __all__ = [
     "resolve",
     "sample_trace",
     "shares",
+    "told",
     "trend",
 ]

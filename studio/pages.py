@@ -13,6 +13,7 @@ from studio.api import site as api
 from studio.approvals import views as approvals
 from studio.audit import views as audit
 from studio.errors import actions as error_actions
+from studio.errors import notes as error_notes
 from studio.errors import views as errors
 from studio.frame import addresses, icons
 from studio.frame.guard import guarded_path
@@ -62,6 +63,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path(f"{_ERROR}resolve/", error_actions.resolve, "error-resolve"),
     guarded_path(f"{_ERROR}ignore/", error_actions.ignore, "error-ignore"),
     guarded_path(f"{_ERROR}reopen/", error_actions.reopen, "error-reopen"),
+    guarded_path(f"{_ERROR}note/", error_notes.add_note, "error-note"),
     guarded_path("approvals/", approvals.approvals, "approvals"),
     guarded_path("instances/", instances.instances, "instances"),
     guarded_path("instances/views/", saved_views.saved_views, "saved-views"),

@@ -1,4 +1,4 @@
-"""`workflow errors list`, `show`, `resolve`, `ignore` and `reopen`: failures that are alike, as one group."""
+"""`workflow errors list`, `show`, `resolve`, `ignore`, `reopen` and `note`: failures that are alike, as one group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from engine.command import text
-from engine.command.address import natural, take_limit, take_origin
+from engine.command.address import natural, take_limit, take_name, take_origin
+from engine.command.audit_lines import audit_lines
+from engine.command.note import mentions_line, take_text
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.errors import error_line
 from engine.status.json_text import Document
@@ -87,6 +89,7 @@ def _lines_of_show(terminal: Terminal, found: Document, options: Options) -> Ite
     yield ""
     for name, said in _facts(found):
         yield text.cut(f"{name:<12}{said}", terminal.width)
+    yield from audit_lines(terminal, found["audit"], found["now"])
     yield from _latest(terminal, found["latest"], full=options["full"])
     yield from _shares(terminal, found["shares"])
     yield from _bars(found["trend"])
@@ -211,6 +214,17 @@ def _lines_of_decision(terminal: Terminal, found: Document, options: Options) ->
     yield text.cut(f"{row['fingerprint']} is {row['state']}: {_said(row)}", terminal.width)
 
 
+def _arguments_of_note(parser: ArgumentParser) -> None:
+    _take_fingerprint(parser)
+    take_text(parser)
+    take_name(parser)
+
+
+def _lines_of_note(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
+    yield f"The note was added to {options['fingerprint']}."
+    yield from mentions_line(found["note"])
+
+
 def until(options: Options) -> datetime | None:
     """Return the moment until which a group is ignored."""
     wanted = options["until"]
@@ -262,4 +276,5 @@ ERRORS = (
         _lines_of_decision,
     ),
     Subcommand("errors reopen", "withdraw the decision about a group", _arguments, _lines_of_decision),
+    Subcommand("errors note", "add a note to a group", _arguments_of_note, _lines_of_note),
 )

@@ -13,15 +13,25 @@ from engine.status.json_text import Document
 
 def _arguments(parser: ArgumentParser) -> None:
     take_instance(parser)
+    take_text(parser)
+    take_name(parser)
+
+
+def take_text(parser: ArgumentParser) -> None:
+    """Take the text of a note."""
     parser.add_argument(
         "text", metavar="TEXT", help="the note: up to 4,000 characters; @name mentions a user"
     )
-    take_name(parser)
 
 
 def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
     yield f"The note was added to {options['instance']}."
-    mentions = (found["note"]["data"] or {}).get("mentions")
+    yield from mentions_line(found["note"])
+
+
+def mentions_line(note: Document) -> Iterator[str]:
+    """Say whom a note mentions."""
+    mentions = (note["data"] or {}).get("mentions")
     if mentions:
         yield f"It mentions {text.plain(', '.join(mentions))}."
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from engine.command import text
 from engine.command.address import natural, take_instance, take_limit
+from engine.command.audit_lines import audit_lines
 from engine.command.events import event_lines
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.errors import error_line
@@ -46,7 +47,7 @@ def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[st
         yield f"CHILDREN{_of(found, 'children')}"
         yield from _children(terminal, found)
     yield from _generations(terminal, found)
-    yield from _audit(terminal, found)
+    yield from audit_lines(terminal, found["audit"], found["now"])
 
 
 SHOW = Subcommand("show", "show one instance", _arguments, _lines)
@@ -177,34 +178,3 @@ def _generations(terminal: Terminal, found: Document) -> Iterator[str]:
         said = f"{one['number']}  {terminal.paint(one['status'])}  {text.moment(one['finished_at'])}"
         why = text.plain(error_line(one["error"]))
         yield f"{said}  {text.cut(why, max(terminal.width - len(said) - 2, 0))}".rstrip()
-
-
-def _audit(terminal: Terminal, found: Document) -> Iterator[str]:
-    if not found["audit"]:
-        return
-    yield ""
-    yield "AUDIT"
-    cells = [
-        (
-            text.ago(action["at"], found["now"]),
-            text.plain(action["actor"]) or "the engine",
-            action["verb"] if action["outcome"] == "done" else f"{action['verb']} ({action['outcome']})",
-            "" if _is_note(action) else text.plain(action["reason"]),
-        )
-        for action in found["audit"]
-    ]
-    for action, cell in zip(found["audit"], text.columns(cells), strict=True):
-        yield text.cut(text.GAP.join(cell).rstrip(), terminal.width)
-        if _is_note(action):
-            yield from _note(terminal, action["reason"])
-
-
-def _is_note(action: Document) -> bool:
-    return bool((action["verb"], action["outcome"]) == ("note", "done"))
-
-
-def _note(terminal: Terminal, note: str) -> Iterator[str]:
-    """Yield a note in full, with the lines that its author gave it."""
-    for line in note.split("\n"):
-        wrapped = textwrap.wrap(text.shown(line.expandtabs(4)), max(terminal.width - len(INDENT), 1))
-        yield from (INDENT + part for part in wrapped or [""])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from django.db import models
 from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
@@ -16,6 +18,14 @@ class AuditQuerySet(models.QuerySet["Audit"]):
         # The verb as a literal, as in the index's condition: a cached plan could not use the index for a parameter.
         is_deletion = RawSQL("verb = 'delete'", (), output_field=BooleanField())
         return self.filter(is_deletion, outcome="done")
+
+    def about_errors(self, fingerprints: Collection[str]) -> AuditQuerySet:
+        """Return the notes on groups of failures and the decisions about them."""
+        # As in the index.
+        is_about_one = "verb IN ('error-note', 'error-resolve', 'error-ignore', 'error-reopen')"
+        wanted = f"{is_about_one} AND data ->> 'error' = ANY (%s)"
+        is_about_these = RawSQL(wanted, (list(fingerprints),), output_field=BooleanField())  # noqa: S611 - constants
+        return self.filter(is_about_these)
 
 
 class Audit(models.Model):
@@ -65,6 +75,13 @@ class Audit(models.Model):
                 condition=Q(verb="delete"),
                 name="engine_audit_deleted",
             ),
+            # Notes on a group of failures, and decisions about it.
+            models.Index(
+                RawSQL("(data ->> 'error')", (), output_field=models.TextField()),
+                "key",
+                condition=Q(verb__in=["error-note", "error-resolve", "error-ignore", "error-reopen"]),
+                name="engine_audit_error",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -73,7 +90,7 @@ class Audit(models.Model):
     @property
     def is_note(self) -> bool:
         """Whether it is a note: `reason` has its text, and `data["mentions"]` the users that it names."""
-        return self.verb == "note" and self.outcome == "done"
+        return self.verb in ("note", "error-note") and self.outcome == "done"
 
     @property
     def mentions(self) -> list[str]:

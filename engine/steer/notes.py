@@ -38,7 +38,7 @@ def add_note(instance: Instance, text: str, *, by: object = None, form: str | No
     with Argument("text"):
         text = check_note(text)
     cause = replace(audit.Cause.of(by), reason=text)
-    mentions = _mentioned(text)
+    mentions = mentioned(text)
     data = ({"mentions": mentions} if mentions else {}) | ({} if form is None else {"form": form})
     with transaction.atomic():
         status = _hold(instance, form)
@@ -66,12 +66,18 @@ def check_note(text: str) -> str:
     return text
 
 
-def _mentioned(text: str) -> list[str]:
+def mentioned(text: str) -> list[str]:
     """Return the names of the active users that a text mentions, in its order."""
     found = list(mentions_in(text))
     known = _users({name for mention in found for name in mention.names}) if found else frozenset()
     names = dict.fromkeys(mention.meant(known) for mention in found)
     return [name for name in names if name is not None][:MAX_MENTIONS]
+
+
+def keep_forms_apart(form: str) -> None:
+    """Let one send of a form wait for the other, so that the second sees the note of the first."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK, [f"note:{form}"])
 
 
 def _users(names: Collection[str]) -> frozenset[str]:
@@ -86,9 +92,9 @@ def _users(names: Collection[str]) -> frozenset[str]:
 
 def _hold(instance: Instance, form: str | None) -> str:
     """Keep the instance from being deleted until the transaction ends. Return its status."""
+    if form is not None:
+        keep_forms_apart(form)
     with connection.cursor() as cursor:
-        if form is not None:  # of two sends of one form, the second sees the note of the first
-            cursor.execute(_LOCK, [f"note:{form}"])
         cursor.execute(_HOLD, [instance.key])
         row = cursor.fetchone()
     if row is None:

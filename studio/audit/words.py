@@ -28,6 +28,7 @@ ACTIONS = {
     "error-resolve": "resolved the error",
     "error-ignore": "ignored the error",
     "error-reopen": "reopened the error",
+    "error-note": "noted of the error",
     "note": "noted",
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
@@ -88,6 +89,11 @@ def token_scope(entry: Audit) -> str:
         return ""
     verbs, patterns = data.get("verbs") or (), data.get("workflows") or ()
     return f"{', '.join(verbs)} on {'all workflows' if '*' in patterns else ', '.join(patterns)}"
+
+
+def done_name(entry: Audit) -> str:
+    """Return what a user did, without what it was about."""
+    return ACTIONS.get(entry.verb, verb_name(entry.verb))
 
 
 def verb_name(verb: str) -> str:

@@ -161,6 +161,7 @@ class AsyncClient:
     resolve_error_group = async_method(groups.resolve_error_group)
     ignore_error_group = async_method(groups.ignore_error_group)
     reopen_error_group = async_method(groups.reopen_error_group)
+    add_error_group_note = async_method(groups.add_error_group_note)
     workers = async_method(operating.workers)
     workers_now = async_method(operating.workers_now)
     drain_worker = async_method(operating.drain_worker)

@@ -161,6 +161,7 @@ class Client:
     resolve_error_group = method(groups.resolve_error_group)
     ignore_error_group = method(groups.ignore_error_group)
     reopen_error_group = method(groups.reopen_error_group)
+    add_error_group_note = method(groups.add_error_group_note)
     workers = method(operating.workers)
     workers_now = method(operating.workers_now)
     drain_worker = method(operating.drain_worker)

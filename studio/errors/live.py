@@ -17,7 +17,19 @@ from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 
 _FINGERPRINT = re.compile(r"[0-9a-f]{16}")
-_PIECES = ("head", "state", "steer", "going", "scope", "figures", "chart", "common", "trace", "instances")
+_PIECES = (
+    "head",
+    "state",
+    "steer",
+    "going",
+    "scope",
+    "figures",
+    "chart",
+    "common",
+    "trace",
+    "notes",
+    "instances",
+)
 
 
 @dataclass(frozen=True, slots=True)

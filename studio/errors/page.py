@@ -11,7 +11,7 @@ from django.db.models import Min
 from django.http import Http404
 from django.utils import timezone
 
-from engine.models import Instance
+from engine.models import Audit, Instance
 from engine.status import failures
 from engine.status.failures import FailedAttempt, FailureGroup, Recovered
 from engine.status.failures.trend import Unit
@@ -34,6 +34,7 @@ _SEARCHES = {
     "went_on": "-status:errored -status:retrying -status:paused",
 }
 ROWS = 25
+TOLD = 20
 UNITS: dict[str, Unit] = {"hour": "minutes", "day": "hour", "fortnight": "day"}
 STILL = timedelta(hours=1)  # after its last failure
 
@@ -68,6 +69,8 @@ class ErrorPage:
     rows: tuple[Row, ...]
     older: str
     counts: dict[str, int]
+    told: tuple[Audit, ...]
+    """Notes and decisions, the newest first."""
     may_act: bool
 
     @property
@@ -222,6 +225,7 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
         rows=tuple(rows_of(rows_by_key(found.keys))),
         older=found.next or "",
         counts={kind: getattr(found, kind) for kind in KINDS},
+        told=tuple(failures.told(prints, limit=TOLD)),
         may_act=all(allowed(user, Verb.OPERATE, group.workflow) for group in groups),
     )
 

@@ -13,6 +13,7 @@ from studio.errors.address import ErrorAddress, ListAddress
 from studio.errors.ignore_form import IgnoreForm
 from studio.errors.live import draw_error, draw_errors
 from studio.errors.visibility import subject_of
+from studio.forms.tokens import new_token
 from studio.frame import pieces
 from studio.frame.guard import guard
 
@@ -48,8 +49,9 @@ def show_error(
     status: int = 200,
     refused: str = "",
     form: IgnoreForm | None = None,
+    note_text: str = "",
 ) -> HttpResponse:
-    """Render the page of an error, also after a refused decision. `form` is one with a problem."""
+    """Render the page of an error, also after a refused decision or note. `form` is one with a problem."""
     found = page.read(asked, request.user)
     if found is None:
         raise Http404
@@ -70,4 +72,7 @@ def show_error(
         resolve=asked.act("resolve"),
         ignore=asked.act("ignore"),
         reopen=asked.act("reopen"),
+        note_address=asked.act("note"),
+        note_text=note_text,
+        token=new_token(),
     )

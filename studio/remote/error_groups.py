@@ -69,6 +69,11 @@ def reopen(client: Client, options: Options) -> Document:
         return {"group": client.reopen_error_group(options["fingerprint"], reason=options["reason"])}
 
 
+def note(client: Client, options: Options) -> Document:
+    with _named(options["fingerprint"]):
+        return {"note": client.add_error_group_note(options["fingerprint"], options["text"])}
+
+
 @contextmanager
 def _named(fingerprint: str) -> Iterator[None]:
     """Raise what the engine raises if there is no such group, or the token may not see it."""

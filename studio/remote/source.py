@@ -21,6 +21,7 @@ READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "errors resolve": error_groups.resolve,
     "errors ignore": error_groups.ignore,
     "errors reopen": error_groups.reopen,
+    "errors note": error_groups.note,
     "events list": reading.events,
     "schedules list": reading.schedules,
     "workers list": reading.workers,

@@ -25,7 +25,7 @@ from studio.access.login import is_own_login
 from studio.access.permissions import Verb, allowed
 from studio.accounts.session import THEMES
 from studio.approvals import queries as inbox
-from studio.audit.words import action_text, token_scope, verb_name
+from studio.audit.words import action_text, done_name, token_scope, verb_name
 from studio.display import payloads
 from studio.display.at_least import AtLeast
 from studio.display.note_text import note_text
@@ -40,6 +40,7 @@ from studio.saved_views.tabs import rail_of
 
 register = template.Library()
 register.filter("action_text", action_text)
+register.filter("done_name", done_name)
 register.filter("note_text", note_text)
 register.filter("token_scope", token_scope)
 register.filter("verb_name", verb_name)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from engine.command.errors import until
-from engine.command.local.finding import check_workflow, origin
+from engine.command.local.finding import actor, check_workflow, origin
 from engine.command.subcommand import Options
-from engine.status import failures
+from engine.status import documents, failures
 from engine.status.documents import Document
 from engine.status.failures import document
 from engine.status.gathering import database_now
 from engine.steer import failures as deciding
+from engine.steer.failure_notes import add_note
 
 PAGE = 200  # groups that are read at once
 
@@ -61,6 +62,11 @@ def ignore(options: Options) -> Document:
 def reopen(options: Options) -> Document:
     deciding.reopen(options["fingerprint"], **origin(options))
     return _decided(options)
+
+
+def note(options: Options) -> Document:
+    row = add_note(options["fingerprint"], options["text"], by=actor(options))
+    return {"note": documents.action(row)}
 
 
 def _decided(options: Options) -> Document:

@@ -47,6 +47,7 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "errors resolve": errors.resolve,
     "errors ignore": errors.ignore,
     "errors reopen": errors.reopen,
+    "errors note": errors.note,
     "events list": events.listed,
     "events send": events.send,
     "schedules list": schedules.listed,

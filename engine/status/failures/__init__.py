@@ -7,6 +7,7 @@ from engine.status.failures.found import FailedAttempt, FailedInstances, Failure
 from engine.status.failures.reading import count_open, group, groups, kin
 from engine.status.failures.recovered import Recovered, recovered
 from engine.status.failures.shares import Share, shares
+from engine.status.failures.told import told
 from engine.status.failures.trend import trend
 from engine.status.failures.within import instances, sample_trace
 
@@ -25,5 +26,6 @@ __all__ = [
     "recovered",
     "sample_trace",
     "shares",
+    "told",
     "trend",
 ]

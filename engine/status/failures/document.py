@@ -14,6 +14,7 @@ from engine.status.failures import within
 from engine.status.failures.found import FailedAttempt, FailureGroup
 from engine.status.failures.recovered import Recovered, recovered
 from engine.status.failures.shares import shares
+from engine.status.failures.told import told
 from engine.status.failures.trend import Unit, trend
 from engine.status.gathering import database_now, facts_by_key, without_values
 
@@ -27,12 +28,13 @@ def group(found: FailureGroup) -> Document:
 
 
 def details(found: FailureGroup, relatives: Collection[FailureGroup], *, full: bool) -> Document:
-    """Return a group, the same error in other workflows, its newest failure, and whether it recovered."""
+    """Return a group, the same error elsewhere, its newest failure, whether it recovered, and what was said of it."""
     return {
         "group": group(found),
         "elsewhere": [group(one) for one in relatives if one.fingerprint != found.fingerprint],
         "latest": _latest(within.sample_trace([found.fingerprint]), full=full),
         "recovered": _recovered(recovered([found.fingerprint])),
+        "audit": [documents.action(row) for row in told([found.fingerprint])],
         "now": database_now(),
     }
 

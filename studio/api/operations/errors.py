@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
-from ninja import Query, Router
+from ninja import Query, Router, Schema
 
-from engine.status import failures
+from engine.status import documents, failures
 from engine.status.failures import document
 from engine.status.gathering import database_now
 from engine.status.search import workflow_names
+from engine.steer import failure_notes
 from engine.steer import failures as deciding
 from studio.access import denied_audit
 from studio.access.denied_audit import Subject
@@ -18,7 +19,7 @@ from studio.access.permissions import Verb, allowed, sees_all, visible
 from studio.api.answers import answer
 from studio.api.auth import ApiRequest, refusal
 from studio.api.error_fields import GroupInstancesWanted, GroupsWanted, GroupWanted, Ignore, TrendWanted
-from studio.api.fields import Because
+from studio.api.fields import Because, NewNote
 from studio.api.operation import reads, writes
 from studio.api.problems import ProblemError, WrongField
 from studio.api.reading import patience
@@ -30,6 +31,7 @@ from studio.api.schemas.errors import (
     SharesAnswer,
     TrendAnswer,
 )
+from studio.api.schemas.history import NoteAnswer
 
 router = Router(tags=["Errors"])
 
@@ -106,11 +108,14 @@ def _may(action: str) -> Any:
     return check
 
 
-def _decides(act: str, action: str, summary: str) -> Any:
+def _decides(
+    act: str, action: str, summary: str, *, shape: type[Schema] = ErrorGroupAnswer, status: int = 200
+) -> Any:
     return writes(
         router,
         f"{_ONE}/{act}",
-        ErrorGroupAnswer,
+        shape,
+        status=status,
         action="",  # the check records denied attempts
         verb=Verb.VIEW,
         asks=Verb.OPERATE,
@@ -142,6 +147,13 @@ def reopen_error_group(request: ApiRequest, fingerprint: str, body: Because) -> 
     """Withdraw the decision about it."""
     deciding.reopen(fingerprint, by=request.auth, reason=body.reason)
     return _decided(fingerprint)
+
+
+@_decides("notes", failure_notes.VERB, "Add a note to a group of errors", shape=NoteAnswer, status=201)
+def add_error_group_note(request: ApiRequest, fingerprint: str, body: NewNote) -> HttpResponse:
+    """It becomes a row of the audit trail. `data.mentions` has the active users whom the text names with an `@`."""
+    row = failure_notes.add_note(fingerprint, body.text, by=request.auth)
+    return answer({"note": documents.action(row)}, 201)
 
 
 def _decided(fingerprint: str) -> HttpResponse:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ninja import Field, Schema
 
+from studio.api.schemas.history import Action
 from studio.api.schemas.instances import Listed
 from studio.api.schemas.values import Cursor, RecordedError
 
@@ -99,6 +100,7 @@ class ErrorGroupDetails(ErrorGroupAnswer):
     elsewhere: list[ErrorGroup] = Field(description="The same error in other workflows.")
     latest: LatestFailure | None
     recovered: Recovered | None = Field(description="Null if it has not succeeded since the last failure.")
+    audit: list[Action] = Field(description="Notes and decisions, the newest first, at most 50.")
     now: datetime
 
 

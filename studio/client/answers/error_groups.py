@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TypedDict
 
+from studio.client.answers.history import Action
 from studio.client.answers.instances import Listed
 from studio.client.answers.values import RecordedError
 
@@ -64,12 +65,13 @@ class Recovered(TypedDict):
 
 
 class ErrorGroupDetails(TypedDict):
-    """A group of errors, the same error in other workflows, and its latest failure."""
+    """A group of errors, the same error in other workflows, its latest failure, and notes and decisions."""
 
     group: ErrorGroup
     elsewhere: list[ErrorGroup]
     latest: LatestFailure | None
     recovered: Recovered | None
+    audit: list[Action]
     now: datetime
 
 

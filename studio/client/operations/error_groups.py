@@ -89,5 +89,12 @@ def reopen_error_group(
     return post(_group(fingerprint, "reopen"), {"reason": reason}, idempotency_key, part="group")
 
 
+def add_error_group_note(
+    fingerprint: str, text: str, *, idempotency_key: str | None = None
+) -> Call[answers.Action]:
+    """Add a note for people to a group, in any state. `@name` mentions a user."""
+    return post(_group(fingerprint, "notes"), {"text": text}, idempotency_key, part="note")
+
+
 def _group(fingerprint: str, *parts: str) -> str:
     return path_of("errors", fingerprint, *parts)

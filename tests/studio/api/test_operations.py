@@ -102,7 +102,9 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
         f"POST {one}/notes": ("operate", "note"),
         "POST events": ("view", ""),  # decided for the workflow in the body
         f"POST {one}/requests/<step:seq>/answer": ("view", ""),  # decided by the request itself
-        **{f"POST {group}/{act}": ("view", "") for act in ("resolve", "ignore", "reopen")},  # by its workflow
+        **{
+            f"POST {group}/{act}": ("view", "") for act in ("resolve", "ignore", "reopen", "notes")
+        },  # by its workflow
         f"POST {schedule}/pause": ("operate", "schedule-pause"),
         f"POST {schedule}/resume": ("operate", "schedule-resume"),
         f"POST {schedule}/run": ("operate", "schedule-run"),

@@ -78,7 +78,7 @@ def state() -> tuple[Any, ...]:
         [*ScheduleRow.objects.order_by("key").values_list("key", "paused_at")],
         [*Failure.objects.order_by("fingerprint").values_list("fingerprint", "decision")],
         [*Worker.objects.order_by("key").values_list("key", "drained_at")],
-        Audit.objects.filter(verb="note", outcome="done").count(),
+        Audit.objects.filter(verb__in=["note", "error-note"], outcome="done").count(),
     )
 
 

@@ -124,6 +124,9 @@ CALLS = (
     _do("resolve_error_group", f"{_MAIL}/resolve", {"reason": "The mail server has more memory."}),
     _do("ignore_error_group", f"{_MAIL}/ignore", {"reason": "They are moving it.", "count": 20}),
     _do("reopen_error_group", f"{_PAPER}/reopen", {"reason": "It is out of paper again."}),
+    _do(
+        "add_error_group_note", f"{_MAIL}/notes", {"text": "The provider knows. Looking again at 03:45."}, 201
+    ),
     _read("list_schedules", "/schedules"),
     _do("pause_schedule", f"{_WEEKLY}/pause", {"reason": "Holidays."}),
     _do("resume_schedule", "/schedules/sales-report/yearly/resume", {}),

@@ -13,6 +13,7 @@ from django.utils import timezone
 from engine.models import Audit
 from engine.status import failures
 from studio.errors import page as error_page
+from studio.forms.tokens import new_token
 from tests.studio.errors.conftest import Fail
 from tests.studio.errors.test_errors import fingerprint
 
@@ -184,6 +185,47 @@ def test_a_decision_holds_for_what_the_page_shows(people: People, fail: Fail) ->
     assert answer.status_code == 409
     assert "It is already resolved, by operator. Nothing was changed." in answer.content.decode()
     assert Audit.objects.filter(verb="error-resolve").count() == 2
+
+
+def test_notes_stand_on_the_page_beside_what_was_decided(people: People, fail: Fail) -> None:
+    for name in ("orders", "refunds"):
+        fail(name)
+    operator, where = people("operator"), f"/errors/{fingerprint()}/"
+    given = {"text": "Until <b>04:00</b>. @operator looks again.", "token": new_token()}
+    for _ in range(2):
+        answer = operator.post(f"{where}note/", given, follow=True)
+    assert answer.redirect_chain == [(f"{where}#notes", 302)]
+    operator.post(f"{where}ignore/", {"span": "day", "count": "", "reason": "The bank knows."})
+    page = shown(operator)
+    notes = text_of(page, "error-notes").partition("Instances")[0]
+    assert notes.index("ignored the error The bank knows.") < notes.index(
+        "Until <b>04:00</b>. @operator looks again."
+    )
+    assert (notes.count("04:00"), notes.count("The bank knows.")) == (1, 1)
+    assert "Until &lt;b&gt;04:00&lt;/b&gt;." in page
+    assert '<mark class="mention">@' in page
+    assert Audit.objects.filter(verb="error-note").count() == 2  # one for each workflow
+    only = operator.get(f"{where}?workflow=orders").content.decode()
+    assert "04:00" in text_of(only, "error-notes")
+
+
+def test_a_note_without_text_is_refused_and_a_viewer_adds_none(people: People, fail: Fail) -> None:
+    fail()
+    where = f"/errors/{fingerprint()}/"
+    operator = people("operator")
+    answer = operator.post(f"{where}note/", {"text": " \n"})
+    assert answer.status_code == 422
+    assert "It has no text. Write something." in html.unescape(answer.content.decode())
+    answer = operator.post(f"{where}note/", {"text": "x" * 4_001})
+    assert answer.status_code == 422
+    assert f">{'x' * 4_001}</textarea>" in answer.content.decode()
+    viewer = people("viewer")
+    assert viewer.post(f"{where}note/", {"text": "x"}).status_code == 403
+    page = shown(viewer)
+    assert 'id="note-form"' not in page
+    assert text_of(page, "error-notes").startswith("No notes yet.")
+    assert not Audit.objects.filter(verb="error-note", outcome="done").exists()
+    assert operator.post("/errors/0123456789abcdef/note/", {"text": "x"}).status_code == 404
 
 
 def test_a_viewer_sees_the_buttons_disabled_with_the_reason(people: People, fail: Fail) -> None:

@@ -368,6 +368,7 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
         _stumbled,
     ),
     (["errors", "reopen", STUMBLED], _resolved),
+    (["errors", "note", STUMBLED, "The provider knows.\nLooking again at 03:45."], _stumbled),
     (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
     (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
 ]
@@ -419,6 +420,8 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["note", "tick/a", " "], _tick),
     (["note", "tick/a", "x" * 4001], _tick),
     (["note", "tick/gone", "x"], _tick),
+    (["errors", "note", STUMBLED, " "], _stumbled),
+    (["errors", "note", "0123456789abcdef", "x"], _stumbled),
     (["retry-rollback", "tick/a"], _tick),
     (["retry-now", "tick/a"], _tick),
     (["retry-now", "orders/a"], _sleeping),
