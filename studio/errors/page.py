@@ -19,12 +19,12 @@ from studio.access.permissions import Verb, allowed
 from studio.errors.address import KINDS, SPANS, ErrorAddress
 from studio.errors.bars import ChartBar, chart_bars
 from studio.errors.common import Common, common_of
+from studio.errors.different import FailedRow, failed_rows
 from studio.errors.groups import title_of
 from studio.errors.trace import Trace, trace_of
 from studio.errors.visibility import relations_of
 from studio.instance.steps.failures import failure
 from studio.instances.address import address_of
-from studio.instances.queries import Row, rows_by_key, rows_of
 
 MOST_SEARCHED = 20  # groups in one search
 _SEARCHES = {
@@ -66,7 +66,7 @@ class ErrorPage:
     next_at: datetime | None
     sample: FailedAttempt | None
     trace: Trace | None
-    rows: tuple[Row, ...]
+    rows: tuple[FailedRow, ...]
     older: str
     counts: dict[str, int]
     told: tuple[Audit, ...]
@@ -209,6 +209,7 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
     days = failures.trend(prints)
     sample = failures.sample_trace(prints)
     recorded = failure(sample.error) if sample is not None else None
+    common = common_of(prints)
     found = failures.instances(prints, which=asked.kind, limit=ROWS, after=asked.after or None)
     return ErrorPage(
         asked=asked,
@@ -217,12 +218,12 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
         now=now,
         days=tuple(count for _, count in days),
         trend=tuple(days if asked.span == "fortnight" else failures.trend(prints, unit=UNITS[asked.span])),
-        common=common_of(prints),
+        common=common,
         recovered=failures.recovered(prints),
         next_at=_next_attempt(prints),
         sample=sample,
         trace=trace_of(recorded) if recorded is not None else None,
-        rows=tuple(rows_of(rows_by_key(found.keys))),
+        rows=failed_rows(prints, found.keys, common),
         older=found.next or "",
         counts={kind: getattr(found, kind) for kind in KINDS},
         told=tuple(failures.told(prints, limit=TOLD)),

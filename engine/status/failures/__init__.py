@@ -6,6 +6,7 @@ Every function takes the workflows that a person may see; None: all of them.
 from engine.status.failures.found import FailedAttempt, FailedInstances, FailureGroup, Groups
 from engine.status.failures.reading import count_open, group, groups, kin
 from engine.status.failures.recovered import Recovered, recovered
+from engine.status.failures.rows import LastFailure, last_failures, values
 from engine.status.failures.shares import Share, shares
 from engine.status.failures.told import told
 from engine.status.failures.trend import trend
@@ -16,6 +17,7 @@ __all__ = [
     "FailedInstances",
     "FailureGroup",
     "Groups",
+    "LastFailure",
     "Recovered",
     "Share",
     "count_open",
@@ -23,9 +25,11 @@ __all__ = [
     "groups",
     "instances",
     "kin",
+    "last_failures",
     "recovered",
     "sample_trace",
     "shares",
     "told",
     "trend",
+    "values",
 ]

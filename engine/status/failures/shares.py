@@ -121,12 +121,17 @@ def _rows(statement: str, **values: Any) -> list[Sequence[Any]]:
 def _counted(rows: Sequence[Sequence[Any]]) -> Counter[tuple[str, str]]:
     counts = Counter[tuple[str, str]]()
     for params, tags, code in rows:
-        values = set() if params is None else {*_first(_scalars("params", decode(params), DEEPEST))}
-        values |= {("tag", tag) for tag in tags}
-        if code:
-            values.add(("code", code))
-        counts.update(values)
+        counts.update(values_of(params, tags, code))
     return counts
+
+
+def values_of(params: str | None, tags: Collection[str], code: str | None) -> set[tuple[str, str]]:
+    """Return what an instance can have in common with others: values of its params by path, its tags, its code."""
+    values = set() if params is None else {*_first(_scalars("params", decode(params), DEEPEST))}
+    values |= {("tag", tag) for tag in tags}
+    if code:
+        values.add(("code", code))
+    return values
 
 
 def _first(values: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
