@@ -46,7 +46,8 @@ def failed_rows(
     """Return the rows of a page."""
     rows = rows_of(rows_by_key(keys))
     last = failures.last_failures(fingerprints, keys)
-    usual = [one for one in common if one.percent >= MOST]
+    is_one = len(fingerprints) == 1  # the code of another workflow is no other version
+    usual = [one for one in common if one.percent >= MOST and (is_one or one.what != "code")]
     values = failures.values(keys) if usual else {}
     return tuple(
         FailedRow(

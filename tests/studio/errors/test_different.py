@@ -56,6 +56,18 @@ def test_an_instance_that_has_not_what_nearly_all_have_says_so(people: People, f
     assert "<i>us" not in page
 
 
+def test_the_code_of_another_workflow_is_no_other_version(people: People, fail: Fail) -> None:
+    many = [fail("orders") for _ in range(5)]
+    other = fail("refunds")
+    Instance.objects.filter(key__in=[one.key for one in many]).update(code="a" * 16)
+    Instance.objects.filter(key=other.key).update(code="b" * 16)
+    viewer = people("viewer")
+    assert "version" not in row_of(viewer, other)
+    Instance.objects.filter(key=many[0].key).update(code="b" * 16)
+    page = viewer.get(f"/errors/{fingerprint()}/?workflow=orders").content.decode()
+    assert page.count("another version of the code") == 1
+
+
 @pytest.mark.usefixtures("engine_db", "own_registry")
 def test_an_instance_that_was_rolled_back_says_so(people: People) -> None:
     def undo(ctx: RollbackContext) -> None:
