@@ -166,7 +166,7 @@ def test_a_broken_cookie_is_deleted_as_it_was_set(settings) -> None:  # type: ig
 def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(client: Client) -> None:
     """A deferred script that comes late misses the connection, and the page says "Connecting" forever."""
     page = client.get("/workflows/orders/instances/order-1/").content.decode()
-    scripts = re.findall(r'src="/static/(\S+)\.js"', page)
+    scripts = re.findall(r'src="/static/(\S+)\.[0-9a-f]{12}\.js"', page)
     root = settings.BASE_DIR / "static"
     ours = {
         str(file.relative_to(root).with_suffix(""))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 MOST_BYTES = (
     60_000  # compressed; without fonts, and without the editor and the API's documentation, which load later
 )
-LOADED = re.compile(r'<(?:script|link)\b[^>]*?\b(?:src|href)="/static/([^"]+\.(?:js|css))"')
+LOADED = re.compile(r'<(?:script|link)\b[^>]*?\b(?:src|href)="/static/([^"]+)\.[0-9a-f]{12}(\.(?:js|css))"')
 LATER = "studio/vendor/swagger"
 
 
@@ -34,7 +34,7 @@ def test_no_page_is_heavier(signed_in: Callable[..., Client]) -> None:
         if answer.streaming or not answer.headers.get("Content-Type", "").startswith("text/html"):
             continue
         page = answer.content
-        files = set(LOADED.findall(page.decode()))
+        files = {"".join(parts) for parts in LOADED.findall(page.decode())}
         assert "studio/vendor/codemirror.js" not in files, name
         weights[name] = _weight(page) + sum(_weight(_read(one)) for one in files if LATER not in one)
     assert len(weights) > 20

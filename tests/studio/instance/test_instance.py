@@ -8,6 +8,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.templatetags.static import static
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
@@ -56,7 +57,7 @@ def test_only_what_the_status_allows_is_offered(operator: Client, status: str, e
 def test_the_tab_tells_the_state(operator: Client) -> None:
     page = page_of(operator, factories.instance("errored", id="order-1"))
     assert 'data-tab-title="order-1 · errored · orders"' in page
-    assert 'data-tab-icon="/static/studio/icons/errored.svg"' in page
+    assert f'data-tab-icon="{static("studio/icons/errored.svg")}"' in page
 
 
 @pytest.mark.parametrize(
