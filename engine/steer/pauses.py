@@ -23,7 +23,6 @@ from engine.values.errors import InvalidValueError, UnknownWorkflowError
 
 PAUSE = "workflow-pause"
 RESUME = "workflow-resume"
-REFUSED = "workflow-refused"
 MOST = 1_000_000  # that may be released at once
 
 __all__ = ["Resumed", "WorkflowPause", "pause", "paused", "resume"]
