@@ -8,7 +8,7 @@ from django.db.models.expressions import RawSQL
 
 
 class Migration(migrations.Migration):
-    dependencies = (("engine", "0008_exhausted"),)
+    dependencies = (("engine", "0009_holds"),)
 
     operations = (
         migrations.AddIndex(
