@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
+from engine.models import Audit
 from tests import stories
 from tests.conformance.profiles import DIFFERS_ON_PURPOSE, PROFILES
+from tests.counted import miscounted
 from tests.guards import guarded_statuses
 from tests.violations import violations
 
@@ -60,6 +62,8 @@ def nothing_is_violated(_story: None) -> Iterator[None]:
     """Check the engine's invariants on what a case leaves behind."""
     yield
     assert violations() == []
+    if not Audit.objects.filter(verb="delete").exists():
+        assert miscounted() == []
 
 
 def _tier(profile: str) -> Any:
