@@ -21,7 +21,8 @@ ENDED = """
     SELECT workflow, date_trunc('minute', finished_at, 'UTC'), status, count(*) FROM (
         SELECT workflow, finished_at, status FROM engine_instance WHERE finished_at IS NOT NULL
         UNION ALL
-        SELECT i.workflow, g.finished_at, g.status FROM engine_generation g JOIN engine_instance i ON i.key = g.instance_id
+        SELECT i.workflow, g.finished_at, g.status
+        FROM engine_generation g JOIN engine_instance i ON i.key = g.instance_id
     ) AS ended GROUP BY 1, 2, 3
 """
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
 from math import ceil
-from typing import Any
 
 from django.db import connection
 
