@@ -64,9 +64,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             "instance",
-            # What a person has started, newest first.
+            # What a person has started of a workflow, newest first.
             Index(
-                fields=["started_by", "-key"], condition=~Q(started_by=""), name="engine_instance_started_by"
+                fields=["started_by", "workflow", "-key"],
+                condition=~Q(started_by=""),
+                name="engine_instance_started_by",
             ),
         ),
         migrations.RunSQL(

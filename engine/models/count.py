@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db import models
 from django.db.models import Q
 
@@ -35,7 +33,7 @@ class WorkflowCountDelta(models.Model):
 
     class Meta:
         db_table = "engine_workflow_count_delta"
-        constraints: list[Any] = [times("engine_workflow_count_delta", "at")]
+        constraints = [times("engine_workflow_count_delta", "at")]
 
     def __str__(self) -> str:
         return f"{self.amount} {self.what} of {self.workflow}"
