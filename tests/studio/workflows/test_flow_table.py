@@ -132,7 +132,9 @@ def test_since_when_is_counted_is_said_on_the_day_after_an_upgrade(operator: Cli
     for days_ago, is_said in ((5, False), (0, True)):
         with connection.cursor() as cursor:
             applied = factories.ago(days=days_ago)
-            cursor.execute("UPDATE django_migrations SET applied = %s WHERE name = '0010_counters'", [applied])
+            cursor.execute(
+                "UPDATE django_migrations SET applied = %s WHERE name = '0010_counters'", [applied]
+            )
         assert ("Starts and ends are counted since" in table(operator, "/")) == is_said
 
 
