@@ -25,6 +25,8 @@ TIMES = {
     "engine_notice": ("coalesce(instance_key, 0)", ("at", "taken_until")),
     "engine_failure": ("0", ("counted_to", "decided_at", "first_seen", "ignored_until")),
     "engine_failure_count": ("0", ("hour",)),
+    "engine_workflow_count": ("0", ("at",)),
+    "engine_workflow_count_delta": ("0", ("at",)),
     "engine_worker": ("0", ("drained_at", "seen_at", "started_at")),
     "engine_workflow_pause": ("0", ("paused_at",)),
 }

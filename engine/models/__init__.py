@@ -5,6 +5,7 @@ a plain `save()` would break.
 """
 
 from engine.models.audit import Audit
+from engine.models.count import WorkflowCount, WorkflowCountDelta
 from engine.models.event import Event
 from engine.models.failure import Failure, FailureCount
 from engine.models.generation import Generation
@@ -37,4 +38,6 @@ __all__ = [
     "Step",
     "Waiter",
     "Worker",
+    "WorkflowCount",
+    "WorkflowCountDelta",
 ]

@@ -97,6 +97,12 @@ INDEXES = [
     models.Index(fields=["workflow", "status", "-key"], name="engine_instance_list"),
     # The search for IDs by prefix, ignoring case, over all rows.
     models.Index(Collate(Lower("id"), "C"), name="engine_instance_id_start"),
+    # What a person has started of a workflow, newest first.
+    models.Index(
+        fields=["started_by", "workflow", "-key"],
+        condition=~Q(started_by=""),
+        name="engine_instance_started_by",
+    ),
     # What needs attention: recent failures, retries, and instances that the engine paused.
     models.Index(
         fields=["workflow", "-finished_at"],

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import Error
 
 from engine.declare.registry import workflows
-from engine.steer import failure_counts, housekeeping, retention
+from engine.steer import failure_counts, housekeeping, retention, workflow_counts
 from engine.steer.indexing import paths
 from engine.worker import schedules
 from engine.worker.bodies.thread_calls import call_on
@@ -23,6 +23,7 @@ log = logging.getLogger("engine.shift")
 LOOK_SECONDS = 5.0  # a schedule may have been resumed, or added by another cluster
 SYNC_SECONDS = 300.0  # rows may have been deleted or changed by an older cluster
 COUNT_SECONDS = 300.0
+FOLD_SECONDS = 5.0  # readers add up what has come since
 RETENTION_SECONDS = 3600.0
 FIRST_RETENTION_SECONDS = 60.0  # a start has more urgent work
 
@@ -42,7 +43,11 @@ class Periodic:
     async def run(self) -> None:
         try:
             await asyncio.gather(
-                self._fire_schedules(), self._register_paths(), self._count_failures(), self._delete_old()
+                self._fire_schedules(),
+                self._register_paths(),
+                self._fold_counts(),
+                self._count_failures(),
+                self._delete_old(),
             )
         finally:
             self._threads.stop()
@@ -71,6 +76,12 @@ class Periodic:
             is_done = await self._done(paths.register)
             await asyncio.sleep(SYNC_SECONDS if is_done else AGAIN_SECONDS)
 
+    async def _fold_counts(self) -> None:
+        while True:
+            await asyncio.sleep(FOLD_SECONDS)
+            if self._is_front():
+                await self._done(workflow_counts.fold)
+
     async def _count_failures(self) -> None:
         while True:
             await asyncio.sleep(COUNT_SECONDS)
@@ -81,7 +92,12 @@ class Periodic:
         await asyncio.sleep(FIRST_RETENTION_SECONDS)
         while True:
             if self._is_front():
-                for sweep in (retention.sweep, failure_counts.purge, *housekeeping.sweepers()):
+                for sweep in (
+                    retention.sweep,
+                    failure_counts.purge,
+                    workflow_counts.purge,
+                    *housekeeping.sweepers(),
+                ):
                     await self._done(sweep)
                 await asyncio.sleep(RETENTION_SECONDS)
             await asyncio.sleep(LOOK_SECONDS)

@@ -103,9 +103,9 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def list_address(*, workflow: str = "", status: str = "") -> str:
-    """Return the address of the list of a workflow's instances, or of those in a shown status."""
-    given = {"workflow": workflow, "status": status}
+def list_address(*, workflow: str = "", status: str = "", by: str = "") -> str:
+    """Return the address of the list of a workflow's instances, of those in a shown status, or those a user started."""
+    given = {"workflow": workflow, "status": status, "by": by if _PLAIN.fullmatch(by) else by and _quoted(by)}
     return address_of({"query": " ".join(f"{name}:{value}" for name, value in given.items() if value)})
 
 

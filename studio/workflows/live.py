@@ -19,6 +19,7 @@ from studio.instances.live import row_pieces
 from studio.instances.queries import rows_by_key
 from studio.schedules.live import timetable_piece
 from studio.workflows.queries import overviews
+from studio.workflows.table import flow_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class WorkflowsView(LiveView):
 
     def drawing(self, user: Any) -> Drawing:
         context = {
-            "overviews": overviews(visible(user, workflow_names())),
+            "flows": flow_table(visible(user, workflow_names())),
             "may_start": allowed(user, Verb.OPERATE, None),
         }
         return Drawing({"workflow-table": Piece(render_to_string("studio/workflows/table.html", context))})

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from pytest_django.plugin import DjangoDbBlocker
 
+from engine.models import Audit
 from tests import stories
 from tests.conformance.profiles import DIFFERS_ON_PURPOSE, PROFILES
+from tests.counted import miscounted
 from tests.guards import guarded_statuses
 from tests.violations import violations
 
 CHOSEN = os.environ.get("REPRISE_TEST_PROFILE", "plain").split(",")
 # One case in this many also runs with a worker that forgets, or is woken twice.
 SAMPLE = int(os.environ.get("REPRISE_TEST_SAMPLE", "1"))
+DELETES = {"delete", "remove"}
 HERE = Path(__file__).parent
 
 
@@ -60,6 +63,17 @@ def nothing_is_violated(_story: None) -> Iterator[None]:
     """Check the engine's invariants on what a case leaves behind."""
     yield
     assert violations() == []
+
+
+@pytest.fixture(autouse=True)
+def _all_is_counted(_story: None, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Compare what was counted of the workflows with the rows that a case leaves behind, unless it deletes some."""
+    yield
+    if (
+        not DELETES & {*request.function.__code__.co_names}
+        and not Audit.objects.filter(verb="delete").exists()
+    ):
+        assert miscounted() == []
 
 
 def _tier(profile: str) -> Any:

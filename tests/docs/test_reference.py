@@ -63,6 +63,8 @@ WORDS_OF_MODELS = {
     "FailureCount": "error group",
     "IndexedPath": "search path",
     "SearchValue": "search path",
+    "WorkflowCount": "workflow",
+    "WorkflowCountDelta": "workflow",
 }
 ROW = re.compile(r"^\| ([a-zS][\w -]*) \| (.+?) \| \[[^\]]+\]\([^)]+\) \|$", re.MULTILINE)
 

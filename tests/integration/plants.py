@@ -23,6 +23,8 @@ from engine.models import (
     SearchValue,
     Step,
     Waiter,
+    WorkflowCount,
+    WorkflowCountDelta,
 )
 from engine.values.error_record import ErrorRecord
 from engine.values.fingerprint import failed
@@ -911,3 +913,25 @@ def _count_of_no_group() -> None:
 @plants("failures-are-counted")
 def _count_of_an_hour_that_is_not_over() -> None:
     FailureCount.objects.create(fingerprint=failure_of().fingerprint, hour=NOW, attempts=1)
+
+
+@plants("starts-and-ends-are-counted")
+def _start_without_a_count() -> None:
+    row_of(created_at=timezone.now() + timedelta(minutes=1))  # nothing counts it: triggers are disabled
+
+
+@plants("starts-and-ends-are-counted")
+def _end_of_an_earlier_generation_without_a_count() -> None:
+    restarted(finished_at=timezone.now() + timedelta(minutes=1))
+
+
+@plants("starts-and-ends-are-counted")
+def _count_that_is_negative() -> None:
+    at = timezone.now().replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+    WorkflowCountDelta.objects.create(workflow="w", at=at, what="errored", bucket=1, amount=-1)
+
+
+@plants("starts-and-ends-are-counted")
+def _count_of_no_hour() -> None:
+    named = {"workflow": "w", "what": "started", "bucket": -1}
+    WorkflowCount.objects.create(unit="hour", at=NOW.replace(minute=5), amount=1, **named)

@@ -61,7 +61,12 @@ AUDITED = """
     VALUES ('pause', 'ana', '', 'w', 'one', '', '', 'done', '', %s)
 """
 NEW_TABLES = (
-    *("engine_failure", "engine_failure_count", "engine_indexedpath", "engine_searchvalue"),
+    "engine_failure",
+    "engine_failure_count",
+    "engine_indexedpath",
+    "engine_searchvalue",
+    "engine_workflow_count",
+    "engine_workflow_count_delta",
     "engine_workflow_pause",
 )
 
@@ -198,11 +203,17 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
     assert _sorted(_without_new_columns(earlier.rows(), before)) == {**before, **new}
     recorded = earlier.ask("SELECT name FROM django_migrations WHERE app = 'engine' ORDER BY 1")
     names = (
-        *("0001_start", "0002_search", "0005_restart", "0006_failures", "0007_workers", "0008_exhausted"),
-        "0009_holds",
-        "0010_error_notes",
+        "start",
+        "search",
+        "restart",
+        "failures",
+        "workers",
+        "exhausted",
+        "holds",
+        "error_notes",
+        "counters",
     )
-    assert recorded == [(name,) for name in names]
+    assert [name.partition("_")[2] for (name,) in recorded] == [*names]
     upgraded = earlier.schema()
     earlier.migrate("engine", "zero")
     earlier.migrate("engine")
@@ -229,6 +240,27 @@ def test_the_index_of_search_paths_comes_to_a_database_with_instances_and_goes_a
     database.ask(STARTED, "after")
     assert database.ask(INDEXED) == [("after", "c")]
     database.migrate("engine", "0001_start")
+    assert database.schema() == before
+    database.ask(STARTED, "later")
+    assert len(database.ask("SELECT id FROM engine_instance")) == 3
+
+
+COUNTED = "SELECT what, amount FROM engine_workflow_count_delta ORDER BY key"
+
+
+def test_counters_come_to_a_database_with_instances_count_from_then_on_and_go_again(
+    database: Database,
+) -> None:
+    database.migrate("engine", "0008_exhausted")
+    before = database.schema()
+    database.ask(STARTED, "before")
+    database.migrate("engine")
+    assert database.ask(COUNTED) == []
+    database.ask(STARTED, "after")
+    end = "UPDATE engine_instance SET status = 'terminated', wake_at = NULL, finished_at = clock_timestamp()"
+    database.ask(end)
+    assert database.ask(COUNTED) == [("started", 1), ("terminated", 1), ("terminated", 1)]
+    database.migrate("engine", "0008_exhausted")
     assert database.schema() == before
     database.ask(STARTED, "later")
     assert len(database.ask("SELECT id FROM engine_instance")) == 3

@@ -20,9 +20,15 @@ from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
 ENGINE = (
-    *("0001_start", "0002_search", "0005_restart", "0006_failures", "0007_workers", "0008_exhausted"),
+    "0001_start",
+    "0002_search",
+    "0005_restart",
+    "0006_failures",
+    "0007_workers",
+    "0008_exhausted",
     "0009_holds",
     "0010_error_notes",
+    "0011_counters",
 )
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)

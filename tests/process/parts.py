@@ -14,6 +14,7 @@ from django.core.management import call_command
 from django.db import Error, connection, connections, transaction
 
 from engine.models import Instance
+from engine.steer import workflow_counts
 from engine.values.errors import InstanceFinishedError
 from engine.worker import claims, shift
 from engine.worker.database import heartbeat
@@ -42,6 +43,13 @@ def worker(
     asked: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
     shift.run(shift.Terms(slots=slots, name=name, should_stop=lambda: bool(asked)))
+
+
+def adder() -> None:
+    """Add up what was counted, one change at a time, until a signal ends it."""
+    workflow_counts.BATCH = 1
+    while True:
+        workflow_counts.fold()
 
 
 def proxied_worker(*, directory: str, application: str, name: str) -> None:

@@ -17,6 +17,7 @@ from django.db.models import Q, QuerySet
 
 from engine import InstanceFinishedError, StepNotFoundError
 from engine.models import Attempt, Event, Instance, Notice, Step
+from tests.counted import miscounted
 from tests.process.arena import Arena, kill, wait_until
 from tests.process.ledger import Line
 from tests.process.program.workflows import (
@@ -257,6 +258,7 @@ def test_nothing_is_lost_or_done_twice_whoever_is_killed(arena: Arena, case: typ
     begun = Counter((line.key, line.attempt) for line in arena.ledger.lines(what="start"))
     assert set(begun.values()) <= {1}
     told.check()
+    assert miscounted() == []  # each start and end is counted once
 
 
 def children_of(parent: Instance) -> QuerySet[Instance]:

@@ -1,0 +1,178 @@
+"""What started and ended in workflows within 24 hours, and how long it took: from counts, however many there were.
+
+`engine.steer.workflow_counts` keeps the counts. What it has not added to them yet is read as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import accumulate
+from math import ceil
+
+from django.db import connection
+
+HOURS = 24
+RATIO = 1.2  # of a bucket to the one before: see `engine_duration_bucket`
+
+# The hours of the bars, and the minutes before the first of them: the figures are of exactly 24 hours. The usual share
+# of failures is that of the 7 days that were over before.
+_LAST_DAY = """
+    WITH moment AS MATERIALIZED (
+        SELECT since, date_trunc('hour', since, 'UTC') + interval '1 hour' AS first_hour,
+            date_trunc('day', since, 'UTC') AS midnight
+        FROM (
+            SELECT date_trunc('minute', coalesce(%(now)s, clock_timestamp()), 'UTC') - interval '24 hours' AS since
+        ) AS began
+    ), found AS (
+        SELECT c.workflow, true AS is_of_day, c.at, c.what, c.bucket, c.amount
+        FROM engine_workflow_count c
+        WHERE c.unit = 'hour' AND c.at >= (SELECT first_hour FROM moment) AND c.workflow = ANY (%(names)s)
+        UNION ALL
+        SELECT c.workflow, true, NULL, c.what, c.bucket, c.amount
+        FROM engine_workflow_count c
+        WHERE c.unit = 'minute' AND c.at >= (SELECT since FROM moment) AND c.at < (SELECT first_hour FROM moment)
+          AND c.workflow = ANY (%(names)s)
+        UNION ALL
+        SELECT c.workflow, false, NULL, c.what, NULL, c.amount
+        FROM engine_workflow_count c
+        WHERE c.unit = 'day' AND c.at < (SELECT midnight FROM moment)
+          AND c.at >= (SELECT midnight FROM moment) - interval '7 days' AND c.workflow = ANY (%(names)s)
+        UNION ALL
+        SELECT d.workflow, true, CASE WHEN d.at >= m.first_hour THEN date_trunc('hour', d.at, 'UTC') END, d.what,
+            d.bucket, d.amount
+        FROM engine_workflow_count_delta d JOIN moment m ON d.at >= m.since
+        WHERE d.workflow = ANY (%(names)s)
+    )
+    SELECT '', false, false, first_hour, '', NULL, 0 FROM moment
+    UNION ALL
+    SELECT workflow, is_of_day, grouping(at) = 0, at, what, bucket, sum(amount)::bigint FROM found
+    GROUP BY GROUPING SETS ((workflow, is_of_day, what, bucket), (workflow, is_of_day, what, at))
+"""
+
+# The counters came with a migration. What was there before is not counted.
+_COUNTED_SINCE = """
+    SELECT applied FROM django_migrations
+    WHERE app = 'engine' AND name = '0011_counters' AND applied > clock_timestamp() - interval '24 hours'
+      AND EXISTS (
+        SELECT FROM (SELECT created_at FROM engine_instance ORDER BY key LIMIT 1) AS oldest WHERE created_at < applied
+      )
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """What ended by itself within an hour; the last one is not over."""
+
+    at: datetime
+    complete: int = 0
+    errored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LastDay:
+    """The last 24 hours of a workflow, to the minute. Each restart is a start, and each generation ends once.
+
+    The rate and the durations are of what ended by itself, so not of terminated instances.
+    """
+
+    hours: tuple[Hour, ...]
+    started: int = 0
+    complete: int = 0
+    errored: int = 0
+    usual_rate: float = 0.0  # over the 7 days that were over when these 24 hours began; 0 if nothing ended
+    durations: Mapping[int, int] = field(default_factory=dict)  # how many, by bucket
+
+    @property
+    def ended(self) -> int:
+        return self.complete + self.errored
+
+    @property
+    def rate(self) -> float | None:
+        """The share that failed; None if nothing ended."""
+        return _share(self.errored, self.ended)
+
+    @property
+    def is_unusual(self) -> bool:
+        """Whether more failed than usually do in this workflow."""
+        return (self.rate or 0.0) > self.usual_rate
+
+    @property
+    def p50(self) -> timedelta | None:
+        return self.quantile(0.5)
+
+    @property
+    def p95(self) -> timedelta | None:
+        return self.quantile(0.95)
+
+    def quantile(self, share: float) -> timedelta | None:
+        """Return how long at most this share took, within 10 %; None if nothing ended."""
+        buckets = sorted(bucket for bucket, amount in self.durations.items() if amount > 0)
+        so_far = list(accumulate(self.durations[bucket] for bucket in buckets))
+        if not buckets:
+            return None
+        rank = max(1, ceil(share * so_far[-1]))
+        found = next(bucket for bucket, reached in zip(buckets, so_far, strict=True) if reached >= rank)
+        return timedelta(milliseconds=RATIO ** (found + 0.5))
+
+
+def last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, LastDay]:
+    """Return the last 24 hours of each of these workflows, with one query."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_DAY, {"names": list(names), "now": now})
+        (_, _, _, first_hour, *_), *rows = sorted(cursor.fetchall(), key=lambda row: row[0] != "")
+    read = {name: _Read() for name in names}
+    for workflow, *row in rows:
+        read[workflow].add(*row)
+    return {name: one.told(first_hour) for name, one in read.items()}
+
+
+def counted_since() -> datetime | None:
+    """Return since when starts and ends are counted, if that is less than 24 hours and there were some before."""
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTED_SINCE)
+        found = cursor.fetchone()
+    return None if found is None else found[0]
+
+
+@dataclass(slots=True)
+class _Read:
+    """The rows of one workflow."""
+
+    hours: Counter[tuple[datetime, str]] = field(default_factory=Counter)
+    figures: Counter[str] = field(default_factory=Counter)
+    usual: Counter[str] = field(default_factory=Counter)
+    durations: Counter[int] = field(default_factory=Counter)
+
+    def add(
+        self, is_of_day: bool, is_hour: bool, at: datetime | None, what: str, bucket: int | None, amount: int
+    ) -> None:
+        if is_hour and at is not None:
+            self.hours[at, what] += amount
+        elif not is_hour and not is_of_day:
+            self.usual[what] += amount
+        elif not is_hour:
+            self.figures[what] += amount
+            if what in ("complete", "errored") and bucket is not None:
+                self.durations[bucket] += amount
+
+    def told(self, first_hour: datetime) -> LastDay:
+        moments = [first_hour + timedelta(hours=number) for number in range(HOURS)]
+        # An end that was counted before the counts were, and is taken back, leaves less than nothing.
+        counted = {name: max(0, self.figures[name]) for name in ("started", "complete", "errored")}
+        ended_usually = self.usual["complete"] + self.usual["errored"]
+        return LastDay(
+            hours=tuple(
+                Hour(at, max(0, self.hours[at, "complete"]), max(0, self.hours[at, "errored"]))
+                for at in moments
+            ),
+            usual_rate=_share(self.usual["errored"], ended_usually) or 0.0,
+            durations=self.durations,
+            **counted,
+        )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole > 0 else None

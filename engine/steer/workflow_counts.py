@@ -1,0 +1,64 @@
+"""Add up what was counted with each start and end, and delete old counts.
+
+The front worker runs `fold` every few seconds and `purge` every hour (`engine.worker.periodic`). Two workers may do so
+at once. Readers add what is not folded yet (`engine.status.last_day`): each change is either there or in a count.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import connection
+
+from engine.steer.clock import database_time
+
+BATCH = 5_000  # changes
+ROUNDS = 20  # of one run
+KEPT = {"minute": "26 hours", "hour": "90 days", "day": "90 days"}
+
+_UNITS = ", ".join(f"('{unit}', interval '{kept}')" for unit, kept in KEPT.items())
+
+# In one statement, so that no reader sees a change twice or not at all. Counts are written in the order of their keys:
+# two workers cannot deadlock. What is older than the counts that are kept is dropped.
+FOLD = f"""
+    WITH taken AS (
+        DELETE FROM engine_workflow_count_delta WHERE key IN (
+            SELECT key FROM engine_workflow_count_delta ORDER BY key LIMIT %(batch)s FOR UPDATE SKIP LOCKED
+        )
+        RETURNING workflow, at, what, bucket, amount
+    ), added AS (
+        INSERT INTO engine_workflow_count AS c (unit, at, workflow, what, bucket, amount)
+        SELECT span.unit, date_trunc(span.unit, t.at, 'UTC'), t.workflow, t.what, t.bucket, sum(t.amount)
+        FROM taken t JOIN (VALUES {_UNITS}) AS span (unit, kept) ON t.at >= %(now)s - span.kept
+        GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+        ON CONFLICT (unit, at, workflow, what, bucket) DO UPDATE SET amount = c.amount + excluded.amount
+    )
+    SELECT count(*) FROM taken
+"""  # noqa: S608
+
+_OLD = " OR ".join(f"unit = '{unit}' AND at < %(now)s - interval '{kept}'" for unit, kept in KEPT.items())
+PURGE = f"DELETE FROM engine_workflow_count WHERE {_OLD}"  # noqa: S608
+
+
+def fold(*, now: datetime | None = None) -> int:
+    """Add changes to the counts of their minute, hour and day: at most 100,000, the rest in the next run.
+
+    `now` is by default the database's time. Return the number of changes.
+    """
+    values: dict[str, datetime | int] = {"now": now or database_time(), "batch": BATCH}
+    total = 0
+    for _ in range(ROUNDS):
+        with connection.cursor() as cursor:
+            cursor.execute(FOLD, values)
+            (found,) = cursor.fetchone()
+        total += found
+        if found < BATCH:
+            break
+    return total
+
+
+def purge(*, now: datetime | None = None) -> int:
+    """Delete the counts of minutes after 26 hours, and those of hours and days after 90 days. Return how many."""
+    with connection.cursor() as cursor:
+        cursor.execute(PURGE, {"now": now or database_time()})
+        return int(cursor.rowcount)
