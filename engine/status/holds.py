@@ -21,7 +21,7 @@ SELECT p.workflow, p.paused_at, p.paused_by, p.reason, p.released, held.n
                WHERE i.workflow = p.workflow AND i.owner IS NULL AND i.wake_at <= (SELECT clock_timestamp())
                  AND i.released_in IS DISTINCT FROM p.key
                LIMIT %(most)s) AS capped) AS held
- WHERE p.workflow = ANY(%(names)s)
+ WHERE %(names)s::text[] IS NULL OR p.workflow = ANY(%(names)s)
  ORDER BY p.workflow
 """
 
@@ -40,7 +40,15 @@ class PausedWorkflow:
 
 def paused_workflows(names: Iterable[str], *, most: int = COUNTED) -> list[PausedWorkflow]:
     """Return those of these workflows that are paused, by their names, with one query."""
-    storable = [name for name in names if not audit.is_unstorable(name)]
+    return _read([name for name in names if not audit.is_unstorable(name)], most)
+
+
+def all_paused_workflows(*, most: int = COUNTED) -> list[PausedWorkflow]:
+    """Return all workflows that are paused, by their names, with one query."""
+    return _read(None, most)
+
+
+def _read(names: list[str] | None, most: int) -> list[PausedWorkflow]:
     with connection.cursor() as cursor:
-        cursor.execute(_PAUSED, {"names": storable, "most": most})
+        cursor.execute(_PAUSED, {"names": names, "most": most})
         return [PausedWorkflow(WorkflowPause(*pause), held) for *pause, held in cursor.fetchall()]
