@@ -42,6 +42,11 @@ class Waiting:
         return counted(self.queue.paused + self.queue.held, CAP)
 
     @property
+    def held_status(self) -> str:
+        """Return the status in which the list shows what a pause holds."""
+        return "open" if self.queue.held else "paused"
+
+    @property
     def oldest_at(self) -> datetime | None:
         return self.queue.oldest_at
 
@@ -62,6 +67,8 @@ class Waiting:
     def outlook(self) -> str:
         """Return in words when it is empty."""
         if not self.count:
+            if self.queue.held:
+                return "held by a pause"
             return "keeps up" if self.queue.came_per_minute else ""
         if not self.is_served:
             return "no worker serves it"

@@ -12,8 +12,9 @@ import pytest
 from django.utils import timezone
 
 from engine import WorkflowStep, pauses, requests, workflow
-from engine.models import Instance
+from engine.models import Instance, PauseRow
 from engine.models.connection import parameters
+from engine.worker import claims
 from engine.worker.database.limits import Limits
 from engine.worker.database.reader import Claims, Reader
 from tests.records import outcomes, statuses
@@ -86,6 +87,26 @@ def test_a_running_body_ends_and_is_recorded_and_nothing_more_starts(
         pauses.resume("story")
         assert wait_for(instance).output == ["out", "done"]
     assert outcomes(instance, "first") == ["complete"]
+
+
+def test_a_worker_that_missed_the_notification_finds_the_pause_at_its_next_sweep(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claims, "SWEEP_SECONDS", 0.1)
+
+    @workflow
+    async def story(step: WorkflowStep) -> None:
+        await step.do("first", gate)
+        await step.do("second", str)
+
+    with running_shift():
+        instance = story.start()
+        assert gate.entered.wait(60)
+        PauseRow.objects.create(workflow="story", paused_at=timezone.now())
+        time.sleep(0.5)
+        gate.let_out.set()
+        wait_until(lambda: is_held(instance), what="the instance leaving its worker")
+    assert statuses(instance) == {"first": "complete"}
 
 
 def test_a_failed_body_is_not_retried_before_the_resume(look: Callable[[], None]) -> None:
@@ -226,10 +247,10 @@ def test_with_a_count_the_oldest_are_released_and_run_to_their_end(look: Callabl
         assert (third.refresh().status, third.started_at) == ("queued", None)
         first.restart()
         look()
-        assert is_held(first)
+        assert (first.refresh().status, first.started_at) == ("queued", None)
         assert pauses.resume("story", count=1).released == 1
         wait_for(third, "waiting")
-        assert is_held(first)
+        assert (first.refresh().status, first.started_at) == ("queued", None)
         pauses.resume("story")
         wait_for(first, "waiting")
 

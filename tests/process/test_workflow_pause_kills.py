@@ -35,7 +35,7 @@ def test_killed_while_a_body_outlives_the_pause_it_runs_again_only_after_the_res
 
     wait_until(lambda: has_left(instance), what="the instance being taken back")
     time.sleep(0.5)
-    assert attempts(instance, "long") == [(1, "lost")]
+    assert len(attempts(instance, "long")) == 1
     assert has_left(instance)
     pauses.resume("program")
     wait_for([instance], "complete")

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from engine import pauses
 from engine.models import Instance, Worker
 from studio.display.rendering import render_to_string
 from studio.workers import queries
@@ -171,6 +172,20 @@ def test_those_that_wait_though_slots_are_free_are_counted(viewer: Client) -> No
     assert headline(page_of(viewer)).startswith(
         "0 of 8 slots are busy, but 1 instance waits, the oldest for 2 m 0"
     )
+
+
+def test_what_the_pause_of_a_workflow_holds_is_no_lack_of_workers(viewer: Client) -> None:
+    cluster(slots=8)
+    for _ in range(2):
+        factories.instance("queued", wake_at=factories.ago(minutes=9))
+    factories.instance("paused", by="li")
+    pauses.pause("orders")
+    page = page_of(viewer)
+    assert headline(page) == "Nothing waits for a worker; 3 instances are held by a pause."
+    line = row_of(page, "queue-orders")
+    assert text(line.split("held")[1].split("</td>")[0]).endswith("3")
+    assert "/instances/?query=workflow:orders+status:open" in line
+    assert "held by a pause" in line
 
 
 def test_what_a_pause_holds_is_no_lack_of_workers(viewer: Client) -> None:
