@@ -9,6 +9,7 @@ from engine.command.health import HEALTH
 from engine.command.index import INDEX
 from engine.command.list import LIST
 from engine.command.note import NOTE
+from engine.command.pauses import WORKFLOWS
 from engine.command.replay import REPLAY
 from engine.command.restart import RESTART, RETRY_STEP
 from engine.command.schedules import SCHEDULES
@@ -56,4 +57,5 @@ GROUPS: dict[
     "events": ("list or send the events of an instance", EVENTS, None),
     "schedules": ("list or control schedules", SCHEDULES, SCHEDULES[0]),
     "workers": ("list workers, drain or resume them", WORKERS, WORKERS[0]),
+    "workflows": ("list workflows, pause or resume them", WORKFLOWS, WORKFLOWS[0]),
 }

@@ -13,6 +13,7 @@ from engine.declare.registry import Workflow, workflows
 from engine.models import Attempt, Audit, Event, Generation, Instance, Log, ScheduleRow, Step, Worker
 from engine.status.facts import Servers, StatusFacts
 from engine.status.health import Health
+from engine.status.holds import PausedWorkflow
 from engine.status.json_text import Document as Document
 from engine.status.json_text import as_json as as_json
 from engine.status.record import Record
@@ -21,6 +22,7 @@ from engine.status.sentences.sentence import as_text
 from engine.status.sentences.status_line import short_line
 from engine.status.steps import items_of
 from engine.steer import schedules
+from engine.steer.pauses import Resumed
 from engine.steer.requests import Asked, is_answer
 from engine.steer.restart import PlannedStep, RestartPlan
 from engine.steer.workers import Drained, drain_of
@@ -311,3 +313,26 @@ def worker(row: Worker, among: Sequence[Worker] = ()) -> Document:
 def drained(found: Drained) -> Document:
     """Return a worker that was drained or resumed, and what to know about it."""
     return {"worker": worker(found.worker), "warnings": list(found.warnings)}
+
+
+def paused_workflow(found: PausedWorkflow) -> Document:
+    """Return the pause of a workflow, and how many of its instances it holds."""
+    pause = found.pause
+    return {
+        "workflow": pause.workflow,
+        "paused_at": pause.paused_at,
+        "paused_by": pause.paused_by,
+        "reason": pause.reason,
+        "released": pause.released,
+        "held": found.held,
+    }
+
+
+def resumed_workflow(done: Resumed) -> Document:
+    """Return what a resume of a workflow has done."""
+    return {
+        "workflow": done.workflow,
+        "released": done.released,
+        "held": done.held,
+        "is_paused": done.is_paused,
+    }

@@ -9,6 +9,7 @@ from ninja import Field, Schema
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, StrictBool, StrictInt, WithJsonSchema
 from pydantic.config import JsonDict
 
+from engine.steer import pauses
 from engine.steer.audit import MAX_REASON
 from engine.steer.notes import MAX_NOTE
 from engine.values.identity import MAX_DEDUP_KEY, MAX_EVENT_TYPE, MAX_TAG, MAX_TAGS
@@ -103,6 +104,18 @@ class Because(Body):
     """Why something is done."""
 
     reason: Reason = ""
+
+
+class ResumeWorkflow(Because):
+    """How much of a paused workflow goes on, and why."""
+
+    count: StrictInt | None = Field(
+        None,
+        description="Release so many held instances, the oldest first. Without it, the pause ends.",
+        json_schema_extra={
+            "anyOf": [{"type": "integer", "minimum": 1, "maximum": pauses.MOST}, {"type": "null"}]
+        },
+    )
 
 
 class Terminate(Because):

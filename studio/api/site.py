@@ -22,6 +22,7 @@ from studio.api.operations import (
     history,
     instances,
     notes,
+    pauses,
     requests,
     schedules,
     steering,
@@ -56,7 +57,7 @@ api = Api(
     openapi_extra={"tags": [{"name": name, "description": about} for name, about in TAGS.items()]},
 )
 for module in (
-    *(workflows, instances, history, steering, notes),
+    *(workflows, pauses, instances, history, steering, notes),
     *(events, requests, errors, schedules, trail, workers),
 ):
     api.add_router("", module.router)

@@ -14,7 +14,7 @@ from studio.client.call import Call
 from studio.client.http import options_of
 from studio.client.methods import async_method, async_pages
 from studio.client.operations import error_groups as groups
-from studio.client.operations import messages, operating, reading, scheduling, starting, steering
+from studio.client.operations import messages, operating, pausing, reading, scheduling, starting, steering
 from studio.client.sending import Sending
 from studio.client.settings import make_settings
 from studio.client.stream import StreamEvent, Subscription, is_stream
@@ -115,6 +115,9 @@ class AsyncClient:
 
     workflows = async_method(starting.workflows)
     workflow = async_method(starting.workflow)
+    paused_workflows = async_method(pausing.paused_workflows)
+    pause_workflow = async_method(pausing.pause_workflow)
+    resume_workflow = async_method(pausing.resume_workflow)
     start = async_method(starting.start)
     start_batch = async_method(starting.start_batch)
     instances = async_pages(reading.instances)

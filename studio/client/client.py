@@ -14,7 +14,7 @@ from studio.client.call import Call
 from studio.client.http import options_of
 from studio.client.methods import method, pages
 from studio.client.operations import error_groups as groups
-from studio.client.operations import messages, operating, reading, scheduling, starting, steering
+from studio.client.operations import messages, operating, pausing, reading, scheduling, starting, steering
 from studio.client.sending import Sending
 from studio.client.settings import make_settings
 from studio.client.stream import StreamEvent, Subscription, is_stream
@@ -115,6 +115,9 @@ class Client:
 
     workflows = method(starting.workflows)
     workflow = method(starting.workflow)
+    paused_workflows = method(pausing.paused_workflows)
+    pause_workflow = method(pausing.pause_workflow)
+    resume_workflow = method(pausing.resume_workflow)
     start = method(starting.start)
     start_batch = method(starting.start_batch)
     instances = pages(reading.instances)

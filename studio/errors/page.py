@@ -25,6 +25,7 @@ from studio.errors.trace import Trace, trace_of
 from studio.errors.visibility import relations_of
 from studio.instance.steps.failures import failure
 from studio.instances.address import address_of
+from studio.workflows.pauses import Pauses, pauses_of
 
 MOST_SEARCHED = 20  # groups in one search
 _SEARCHES = {
@@ -71,6 +72,7 @@ class ErrorPage:
     counts: dict[str, int]
     told: tuple[Audit, ...]
     """Notes and decisions, the newest first."""
+    pauses: Pauses
     may_act: bool
 
     @property
@@ -227,6 +229,7 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
         older=found.next or "",
         counts={kind: getattr(found, kind) for kind in KINDS},
         told=tuple(failures.told(prints, limit=TOLD)),
+        pauses=pauses_of(sorted({group.workflow for group in groups}), asked.url()),
         may_act=all(allowed(user, Verb.OPERATE, group.workflow) for group in groups),
     )
 

@@ -9,7 +9,7 @@ from engine.command.source import Source
 from engine.command.subcommand import Options, UsageError
 from engine.status.json_text import Document
 from studio.client import Client, ClientError
-from studio.remote import acting, all_at_once, error_groups, reading
+from studio.remote import acting, all_at_once, error_groups, pauses, reading
 from studio.remote.refusals import refusal
 
 READERS: Mapping[str, Callable[[Client, Options], Document]] = {
@@ -27,6 +27,9 @@ READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "workers list": reading.workers,
     "workers drain": acting.drain_worker,
     "workers resume": acting.resume_worker,
+    "workflows list": pauses.listed,
+    "workflows pause": pauses.pause,
+    "workflows resume": pauses.resume,
     "start": acting.start,
     "pause": all_at_once.pause,
     "resume": all_at_once.resume,

@@ -11,6 +11,7 @@ from engine.command.local import (
     index,
     lists,
     note,
+    pauses,
     replay,
     restart,
     schedules,
@@ -57,6 +58,9 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "workers list": workers.listed,
     "workers drain": workers.drain,
     "workers resume": workers.resume,
+    "workflows list": pauses.listed,
+    "workflows pause": pauses.pause,
+    "workflows resume": pauses.resume,
 }
 
 # Those that print while they work: people do not wait for the end of what takes minutes.

@@ -44,3 +44,37 @@ class WorkflowAnswer(Schema):
 
     workflow: Workflow
     schedules: list[Schedule]
+
+
+class PausedWorkflow(Schema):
+    """The pause of a workflow, and how many of its instances it holds."""
+
+    workflow: str
+    paused_at: datetime
+    paused_by: str = Field(description="Empty for a program that did not say.")
+    reason: str
+    released: int = Field(description="How many instances were released since.")
+    held: int = Field(description="How many instances are due and held, counted up to 10,000.")
+
+
+class PausedWorkflowsAnswer(Schema):
+    """Paused workflows."""
+
+    paused_workflows: list[PausedWorkflow]
+    counted_up_to: int
+    now: datetime
+
+
+class PausedWorkflowAnswer(Schema):
+    """A workflow that is paused."""
+
+    paused_workflow: PausedWorkflow
+
+
+class ResumedWorkflow(Schema):
+    """What a resume of a workflow has done."""
+
+    workflow: str
+    released: int = Field(description="How many instances were held and may go on now.")
+    held: int = Field(description="How many are due and still held.")
+    is_paused: bool = Field(description="Whether the workflow is still paused.")

@@ -47,6 +47,8 @@ from studio.client.answers.steering import RestartPlan as RestartPlan
 from studio.client.answers.steering import Steered as Steered
 from studio.client.answers.values import JSON as JSON
 from studio.client.answers.values import RecordedError as RecordedError
+from studio.client.answers.workflows import PausedWorkflow as PausedWorkflow
+from studio.client.answers.workflows import ResumedWorkflow as ResumedWorkflow
 from studio.client.answers.workflows import Workflow as Workflow
 from studio.client.answers.workflows import Workflows as Workflows
 from studio.client.answers.workflows import WorkflowWithSchedules as WorkflowWithSchedules

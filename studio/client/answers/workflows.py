@@ -31,6 +31,26 @@ class WorkflowWithSchedules(TypedDict):
     schedules: list[Schedule]
 
 
+class PausedWorkflow(TypedDict):
+    """The pause of a workflow, and how many of its instances it holds."""
+
+    workflow: str
+    paused_at: datetime
+    paused_by: str
+    reason: str
+    released: int
+    held: int
+
+
+class ResumedWorkflow(TypedDict):
+    """What a resume of a workflow has done."""
+
+    workflow: str
+    released: int
+    held: int
+    is_paused: bool
+
+
 class Workflows(TypedDict):
     """All workflows that the token may see."""
 

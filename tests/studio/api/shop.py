@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from engine import RollbackContext, StepContext, WorkflowStep, failures, workflow
+from engine import RollbackContext, StepContext, WorkflowStep, failures, pauses, workflow
 from engine.models import Instance, ScheduleRow
 from engine.steer.lifecycle import pause
 from engine.steer.restart import restart
@@ -205,6 +205,8 @@ def open_shop(test: WorkflowTest) -> Shop:
         drain_reason="It swaps.",
         **_OF_CLUSTER,
     )
+    workflows["sales-report"].start(7, id="report-47", by="zoe")
+    pauses.pause("sales-report", by="ana", reason="The books are being closed.")
     return Shop(waiting, paused, complete, changed, undone, asking, failed, retrying, sleeping)
 
 

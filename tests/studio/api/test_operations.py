@@ -59,7 +59,7 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
     one = "workflows/<workflow:name>/instances/<id:id>"
     group = "errors/<fingerprint:fingerprint>"
     schedule = "schedules/<workflow:name>/<path:schedule>"
-    reading = ["me", "workflows", "workflows/<workflow:name>", "instances", one]
+    reading = ["me", "workflows", "workflows/<workflow:name>", "paused-workflows", "instances", one]
     reading += [
         f"{one}/{what}" for what in ("steps", "steps/<step:seq>", "events", "children", "generations")
     ]
@@ -108,6 +108,8 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
         f"POST {schedule}/pause": ("operate", "schedule-pause"),
         f"POST {schedule}/resume": ("operate", "schedule-resume"),
         f"POST {schedule}/run": ("operate", "schedule-run"),
+        "POST workflows/<workflow:name>/pause": ("operate", "workflow-pause"),
+        "POST workflows/<workflow:name>/resume": ("operate", "workflow-resume"),
         "POST workers/<worker:worker>/drain": ("operate", "worker-drain"),
         "POST workers/<worker:worker>/resume": ("operate", "worker-resume"),
     }

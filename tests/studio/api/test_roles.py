@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.db import connections, transaction
 from django.test import AsyncClient
 
-from engine.models import Audit, Event, Failure, Instance, ScheduleRow, Worker
+from engine.models import Audit, Event, Failure, Instance, PauseRow, ScheduleRow, Worker
 from studio.access import tokens
 from studio.access.token_rules import GIVABLE
 from studio.access.verbs import Verb
@@ -37,7 +37,8 @@ VERBS |= dict.fromkeys(("drain_worker", "resume_worker"), "administer")
 VERBS[stream.NAME] = "view"
 CHANGES_NOTHING = READS | {"preview_restart"}
 ABOUT_ALL = {
-    *("read_me", "list_workflows", "list_instances", "list_requests", "list_schedules", "list_workers"),
+    *("read_me", "list_workflows", "list_paused_workflows"),
+    *("list_instances", "list_requests", "list_schedules", "list_workers"),
     "list_audit",
     "list_error_groups",
 }
@@ -78,6 +79,7 @@ def state() -> tuple[Any, ...]:
         [*ScheduleRow.objects.order_by("key").values_list("key", "paused_at")],
         [*Failure.objects.order_by("fingerprint").values_list("fingerprint", "decision")],
         [*Worker.objects.order_by("key").values_list("key", "drained_at")],
+        [*PauseRow.objects.order_by("key").values_list("workflow", "released")],
         Audit.objects.filter(verb__in=["note", "error-note"], outcome="done").count(),
     )
 

@@ -39,6 +39,9 @@ CALLS = (
     _read("read_me", "/me"),
     _read("list_workflows", "/workflows"),
     _read("read_workflow", "/workflows/sales-report"),
+    _read("list_paused_workflows", "/paused-workflows"),
+    _do("pause_workflow", "/workflows/ship-order/pause", {"reason": "The courier is on strike."}),
+    _do("resume_workflow", "/workflows/sales-report/resume", {"reason": "The strike is over.", "count": 1}),
     _do("start_instance", _SHIP, {"params": ORDER, "id": "order-1043", "tags": ["eu"]}, 201),
     _do(
         "start_instances",

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine import failures, workflows
+from engine import failures, pauses, workflows
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
 from engine.models import Event, Instance, ScheduleRow, Worker
 from engine.status.searching import searching
@@ -74,6 +74,8 @@ def _much() -> None:
             next_at=at,
             paused_at=None if at else soon,
         )
+    factories.instance("queued", workflow="a-paused-workflow")
+    pauses.pause("a-paused-workflow", by="ana", reason="It is too loud.")
 
 
 READS = [
@@ -108,6 +110,8 @@ READS = [
     ["list", "--query", f"error-group:{STUMBLED}"],
     ["workers"],
     ["workers", "list"],
+    ["workflows"],
+    ["workflows", "list"],
     ["health"],
     ["health", "--min-workers", "0", "--max-due", "10d", "--max-paused", "5"],
     ["restart", "orders/mapped", "--preview"],
@@ -132,6 +136,11 @@ READS = [
     ["errors", "ignore", STUMBLED, "--until", "2026-01-01T00:00Z", "--reason", "x"],
     ["errors", "ignore", STUMBLED, "--until", "tomorrow", "--reason", "x"],
     ["errors", "resolve", "0123456789abcdef"],
+    ["workflows", "pause", "tick"],
+    ["workflows", "pause", "tik", "tick", "--reason", "x"],
+    ["workflows", "resume", "tik", "--count", "1"],
+    ["workflows", "resume", "a-paused-workflow", "--count", "1000001"],
+    ["workflows", "resume", "tick"],
     ["delete", "{retrying}", "--reason", "x"],
     ["retry-rollback", "orders/mapped"],
     ["restart", "orders/mapped", "--from-step", "resiz", "--kind", "map", "--reason", "x"],
@@ -315,6 +324,16 @@ def _resolved(id: str) -> None:
     failures.resolve(STUMBLED)
 
 
+def _active_workflow(id: str) -> None:
+    pauses.resume("tick")
+    _tick(id)
+
+
+def _paused_workflow(id: str) -> None:
+    _active_workflow(id)
+    pauses.pause("tick", reason="It is too loud.")
+
+
 def _worker(id: str) -> None:
     Worker.objects.filter(name="host-1:1").delete()
     factories.worker(["tick"], name="host-1:1", worker_id=1, held=2)
@@ -371,6 +390,11 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["errors", "note", STUMBLED, "The provider knows.\nLooking again at 03:45."], _stumbled),
     (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
     (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
+    (["workflows", "pause", "tick", "--reason", "x"], _active_workflow),
+    (["workflows", "pause", "tick", "process-order", "--reason", "x"], _paused_workflow),
+    (["workflows", "resume", "tick", "--count", "1", "--reason", "x"], _paused_workflow),
+    (["workflows", "resume", "tick"], _paused_workflow),
+    (["workflows", "resume", "tick"], _active_workflow),
 ]
 
 
@@ -442,6 +466,10 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["errors", "ignore", STUMBLED, "--until", "2020-01-01T00:00Z", "--reason", "x"], _stumbled),
     (["errors", "ignore", STUMBLED, "--reason", "x" * 2001], _stumbled),
     (["schedules", "run", "tick", "evenings"], _none),
+    (["workflows", "pause", "tick", "tik", "--reason", "x"], _tick),
+    (["workflows", "pause", "tick", "--reason", "x" * 2001], _tick),
+    (["workflows", "resume", "tik"], _tick),
+    (["workflows", "resume", "tick", "--count", "1000001"], _paused_workflow),
 ]
 
 
