@@ -7,44 +7,59 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
+from django.urls import reverse
 
 from engine.status.search import workflow_names
-from engine.status.servers import all_servers
 from studio.access.permissions import Verb, allowed, visible
 from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
-from studio.home.attention import attention
-from studio.home.health import health
-from studio.instances.queries import rows_of
+from studio.frame.sections import read
+from studio.home.attention import WHO, attention
+from studio.home.headline import headline
 from studio.workflows.queries import overviews
 
 
 @dataclass(frozen=True, slots=True)
 class HomeView(LiveView):
-    """Topic `home`."""
+    """Topic `home`, of everything or of what is the user's."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("home")
+    seconds_between: ClassVar[float] = 2.0
+    who: str = ""
 
     @classmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
-        return cls()
+        return cls.asked(given)
+
+    @classmethod
+    def asked(cls, given: QueryDict) -> Self:
+        """Return the view that an address asks for."""
+        who = given.get("who", "")
+        return cls(who if who in WHO else "")
+
+    @property
+    def address(self) -> str:
+        return f"{reverse('studio:home')}{f'?who={self.who}' if self.who else ''}"
 
     def drawing(self, user: Any) -> Drawing:
-        found = overviews(visible(user, workflow_names()))
-        needs = attention([one.name for one in found])
+        names = visible(user, workflow_names())
+        section = read("what needs you", lambda: attention(names, user, self.who))
         context = {
-            "overviews": found,
-            "attention": needs,
-            "rows": rows_of(needs.instances),
+            "section": section,
+            "again": self.address,
+            "attention": section.found,
+            "headline": headline(section.found, has_workflows=bool(names)),
+            "who": self.who,
+            "overviews": overviews(names),
             "heading": "Workflows",
             "may_start": allowed(user, Verb.OPERATE, None),
-            "health": health(needs, all_servers()),
         }
         return Drawing(
             {
-                "health": Piece(render_to_string("studio/home/health.html", context)),
+                "home-head": Piece(render_to_string("studio/home/head.html", context)),
                 "attention": Piece(render_to_string("studio/home/attention.html", context)),
                 "workflow-table": Piece(render_to_string("studio/workflows/table.html", context)),
-            }
+            },
+            is_personal=True,
         )

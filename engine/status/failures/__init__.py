@@ -3,25 +3,34 @@
 Every function takes the workflows that a person may see; None: all of them.
 """
 
+from engine.status.failures.current import CurrentGroup, current
 from engine.status.failures.found import FailedAttempt, FailedInstances, FailureGroup, Groups
 from engine.status.failures.reading import count_open, group, groups, kin
+from engine.status.failures.recent import NextAttempt, last_hour, next_attempts
 from engine.status.failures.recovered import Recovered, recovered
+from engine.status.failures.shares import MOST as MOST_COMPARED
 from engine.status.failures.shares import Share, shares
 from engine.status.failures.trend import trend
 from engine.status.failures.within import instances, sample_trace
 
 __all__ = [
+    "MOST_COMPARED",
+    "CurrentGroup",
     "FailedAttempt",
     "FailedInstances",
     "FailureGroup",
     "Groups",
+    "NextAttempt",
     "Recovered",
     "Share",
     "count_open",
+    "current",
     "group",
     "groups",
     "instances",
     "kin",
+    "last_hour",
+    "next_attempts",
     "recovered",
     "sample_trace",
     "shares",

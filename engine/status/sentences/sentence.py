@@ -11,7 +11,7 @@ from engine.values.durations import format_duration
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time that ticks in the browser: `until`, `since`, `ago` or `moment`."""
+    """A time that ticks in the browser: `until`, `since`, `ago`, `moment` or `minute`."""
 
     kind: str
     at: datetime
@@ -42,6 +42,8 @@ def _word(part: Part, now: datetime) -> str:
         return f"in {format_duration(part.at - now)}" if part.at > now else "due"
     if part.kind == "moment":
         return f"{part.at:%Y-%m-%d %H:%M:%S} UTC"
+    if part.kind == "minute":
+        return f"{part.at:%Y-%m-%d %H:%M} UTC"
     passed = format_duration(max(now - part.at, timedelta(0)))
     return f"{passed} ago" if part.kind == "ago" else passed
 

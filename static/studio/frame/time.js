@@ -25,6 +25,7 @@
     since: (t) => span(now() - t),
     ago: (t) => ago(Math.max(0, Math.floor((now() - t) / 1000))),
     clock: (t) => clock(t),
+    minute: (t) => (Math.abs(t - now()) < 864e5 ? "" : `${day(t)} `) + clock(t).slice(0, 5),
     moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
   };
   function tick() {

@@ -1,0 +1,118 @@
+"""Requests that wait for the answers of people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import F
+from django.urls import reverse
+
+from engine.models import Step
+from engine.status.sentences.sentence import Moment, Sentence
+from engine.steer import requests
+from engine.steer.requests import Asked
+from studio.access.permissions import may_answer
+from studio.display.at_least import counted
+from studio.errors.groups import first_line
+from studio.home.group import SOON, Block, Group, Hour, Rank, shares_of
+
+CAP = 201  # requests, the first to expire
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """An open request."""
+
+    ref: str
+    workflow: str
+    id: str
+    name: str
+    message: str
+    opened_at: datetime
+    expires_at: datetime | None
+    is_own: bool  # this user may answer it
+
+
+def read(names: Sequence[str], user: Any) -> list[Asking]:
+    """Read the open requests, the first to expire first, with two queries."""
+    rows = requests.open_requests().filter(instance__workflow__in=names)
+    places = list(
+        rows.order_by(F("expires_at").asc(nulls_last=True), "opened_at").values_list(
+            "instance_id",
+            "generation",
+            "seq",
+            "opened_at",
+            "expires_at",
+            "instance__workflow",
+            "instance__id",
+        )[:CAP]
+    )
+    steps = Step.objects.filter(pk__in=[row[:3] for row in places]).only("name", "options") if places else ()
+    found = {step.pk: step for step in steps}
+    return [_asking(found[row[:3]], row[3:], user) for row in places if row[:3] in found]
+
+
+def _asking(step: Step, about: Sequence[Any], user: Any) -> Asking:
+    opened_at, expires_at, workflow, instance_id = about
+    asked = Asked.of(step)
+    is_own = may_answer(asked, user, workflow)
+    ref = f"{step.instance_id}-{step.generation}-{step.seq}"
+    return Asking(
+        ref, workflow, instance_id, step.name, first_line(asked.message), opened_at, expires_at, is_own
+    )
+
+
+def blocks(found: Sequence[Asking], now: datetime, *, own: bool = False) -> Iterator[Block]:
+    """Yield a row for each question of a workflow."""
+    by_step: dict[tuple[str, str], list[Asking]] = {}
+    for one in found:
+        if one.is_own or not own:
+            by_step.setdefault((one.workflow, one.name), []).append(one)
+    is_cut = len(found) >= CAP
+    for (workflow, name), some in by_step.items():
+        yield (_group(workflow, name, some, now, is_cut=is_cut),)
+
+
+def _group(workflow: str, name: str, some: Sequence[Asking], now: datetime, *, is_cut: bool) -> Group:
+    first = next((one for one in some if one.is_own), some[0])  # the link leads to one that can be answered
+    expires_at, mine = some[0].expires_at, sum(one.is_own for one in some)
+    since = min(one.opened_at for one in some)
+    count = counted(len(some), len(some)) if is_cut and len(some) > 1 else len(some)
+    title = first.message or f"{name}: an answer is needed"
+    then: Sentence = ("expires ", Moment("until", expires_at)) if expires_at else (Moment("ago", since),)
+    box = "mine" if mine else "open"
+    return Group(
+        kind="approval",
+        rank=Rank.EXPIRING if expires_at is not None and expires_at - now < SOON else Rank.ASKING,
+        key=f"a-{first.ref}",
+        count=count,
+        look="approval",
+        title=title if len(some) == 1 else f"{title} · and {len(some) - 1} more",
+        shares=shares_of([(workflow, count)]),
+        line=tuple(_line(some, mine, expires_at)),
+        since=since,
+        then=then,
+        hour=Hour.of(sum(now - one.opened_at < HOUR for one in some)),
+        address=f"{reverse('studio:approvals')}?{urlencode({'box': box, 'r': first.ref})}",
+        verb="Answer" if mine else "Open",
+        only=first.id if len(some) == 1 else "",
+        next_at=expires_at,
+        own_count=mine,
+    )
+
+
+def _line(some: Sequence[Asking], mine: int, expires_at: datetime | None) -> Iterator[Sentence]:
+    if len(some) == 1:
+        yield ("waits for you" if mine else "waits for others",)
+    elif mine in (0, len(some)):
+        who = "for you" if mine else "for others"
+        yield (f"{'both' if len(some) == 2 else 'all'} wait {who}",)
+    else:
+        yield (f"{mine} wait{'s' if mine == 1 else ''} for you",)
+    if expires_at is not None:
+        yield (f"{'expires' if len(some) == 1 else 'the first expires'} at ", Moment("minute", expires_at))
