@@ -84,7 +84,7 @@ def _group(workflow: str, name: str, some: Sequence[Asking], now: datetime, *, i
     since = min(one.opened_at for one in some)
     count = counted(len(some), len(some)) if is_cut and len(some) > 1 else len(some)
     title = first.message or f"{name}: an answer is needed"
-    then: Sentence = ("expires ", Moment("until", expires_at)) if expires_at else (Moment("ago", since),)
+    then: Sentence = ("expires ", Moment("left", expires_at)) if expires_at else (Moment("ago", since),)
     box = "mine" if mine else "open"
     return Group(
         kind="approval",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from engine.status.failures import CurrentGroup
-from engine.status.failures.current import CAP, WINDOW, BackingOff, Errored, Part
+from engine.status.failures.failing import CAP, WINDOW, BackingOff, Errored, Part
 from engine.status.sentences.sentence import Moment, Sentence
 from studio.display.at_least import counted
 from studio.errors.address import ErrorAddress
@@ -79,7 +79,7 @@ def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: dat
         look="errored",
         title=_title(newest),
         shares=shares,
-        line=((f"{newest.type}, never seen before",),) if is_new else (),
+        line=((f"{newest.type}, never seen before",),) if is_new and total == 1 else (),
         since=since,
         then=(Moment("ago", last),) if total == 1 else ("last ", Moment("ago", last)),
         hour=Hour.of(sum(one.in_hour for _, one in parts)),
@@ -97,7 +97,7 @@ def _retrying(parts: list[tuple[CurrentGroup, BackingOff]], *, follows: bool) ->
     shares = shares_of((group.workflow, counted(one.count, CAP)) for group, one in parts)
     total = sum((share.count for share in shares), start=0)
     whole = sum((one for _, one in parts), start=BackingOff())
-    then: Sentence = ("next ", Moment("until", whole.next_at)) if whole.next_at else ()
+    then: Sentence = ("next ", Moment("left", whole.next_at)) if whole.next_at else ()
     return Group(
         kind="retrying",
         rank=Rank.RETRYING,

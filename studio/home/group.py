@@ -13,6 +13,7 @@ from studio.errors.bars import SmallBars, small_bars
 SHOWN_ERRORS = 10  # rows of errors and their back-offs
 SHOWN_OTHERS = 5  # rows of each other kind
 MOST_NAMES = 4
+LONGEST_TITLE = 140
 FEW = 2  # in the last hour; fewer are said in words
 
 
@@ -77,6 +78,10 @@ class Group:
     soonest: tuple[int, ...] = ()  # keys of instances whose next attempt is the soonest
     next_at: datetime | None = None
     own_count: int = 0  # of approvals: those that the user may answer
+
+    @property
+    def short_title(self) -> str:
+        return self.title if len(self.title) <= LONGEST_TITLE else f"{self.title[: LONGEST_TITLE - 1]}…"
 
     @property
     def word(self) -> str:

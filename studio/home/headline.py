@@ -101,11 +101,8 @@ def _facts(found: Attention) -> Iterator[Fact]:
         if group is not None:
             kinds.setdefault(group.kind, []).append(group)
     is_more = worst is not None and worst.kind in OF_ERRORS
-    for kind, groups in sorted(kinds.items(), key=lambda one: _PLACES.index(one[0])):
+    for kind, groups in kinds.items():
         yield _fact(kind, groups, is_more=is_more)
-
-
-_PLACES = ("rollback", "errored", "retrying", "paused", "stuck", "unserved", "overdue", "approval")
 
 
 def _fact(kind: str, groups: Sequence[Group], *, is_more: bool) -> Fact:
@@ -146,14 +143,11 @@ def _back_off(groups: Sequence[Group], subject: str, *, is_one: bool, only: str)
 
 
 def _asking(groups: Sequence[Group], n: str, *, is_one: bool) -> Fact:
-    own, count = sum(group.own_count for group in groups), sum(group.count for group in groups)
-    wait = f" request{' waits' if is_one else 's wait'}"
-    if own and own == count:
-        who = f"{wait} for you"
-    else:
-        who = f"{wait}, {own:,} for you" if own else f"{wait} for others"
-    box = "mine" if own and own == count else "open"
-    return Fact("", n, (who,), f"{reverse('studio:approvals')}?box={box}")
+    own = sum(group.own_count for group in groups)
+    is_all = own == sum(group.count for group in groups)
+    who = " for you" if is_all else f", {own:,} for you" if own else " for others"
+    address = f"{reverse('studio:approvals')}?box={'mine' if is_all else 'open'}"
+    return Fact("", n, (f" request{' waits' if is_one else 's wait'}{who}",), address)
 
 
 def _workers(servers: Servers) -> Fact:

@@ -70,7 +70,7 @@ def read_long(names: Sequence[str], person: str) -> list[Long]:
     """Read what runs too long, with three queries."""
     rows = _ask(_RUNNING, names=[*names], person=person, most=MOST)
     found = long_steps([row[0] for row in rows])
-    return [Long(workflow, id, is_own, found[key]) for key, workflow, id, is_own in rows if key in found]
+    return [Long(*about, found[key]) for key, *about in rows if key in found]
 
 
 def read_unserved(
@@ -96,8 +96,8 @@ def long_blocks(found: Sequence[Long], now: datetime, *, own: bool = False) -> I
 
 def _long(workflow: str, name: str, some: Sequence[Long], now: datetime) -> Group:
     oldest = min(some, key=lambda one: one.step.started_at)
-    ran = format_duration(_round(now - oldest.step.started_at))
-    usual = format_duration(_round(timedelta(seconds=oldest.step.usual_seconds)))
+    ran = _roughly(now - oldest.step.started_at)
+    usual = _roughly(timedelta(seconds=oldest.step.usual_seconds))
     has = "has been running" if len(some) == 1 else "runs"
     return Group(
         kind="stuck",
@@ -144,10 +144,10 @@ def unserved_blocks(found: Sequence[Unserved], *, is_anybody: bool, own: bool = 
     )
 
 
-def _round(span: timedelta) -> timedelta:
-    """Return whole minutes from ten minutes on, so that the title changes no more often."""
+def _roughly(span: timedelta) -> str:
+    """Return whole minutes from two minutes on, so that the title changes no more often."""
     minutes = span // timedelta(minutes=1)
-    return timedelta(minutes=minutes) if minutes >= 10 else timedelta(seconds=int(span.total_seconds()))
+    return f"{minutes} min" if 2 <= minutes < 120 else format_duration(span)
 
 
 def _ask(statement: str, **values: Any) -> list[tuple[Any, ...]]:

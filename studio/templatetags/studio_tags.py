@@ -107,7 +107,10 @@ def favicon(status: str) -> str:
 
 @register.simple_tag
 def at(moment: datetime | None, kind: str = "moment") -> SafeString:
-    """Render a time that the browser keeps up to date: `moment`, `minute`, `clock`, `ago`, `since` or `until`."""
+    """Render a time that the browser keeps up to date.
+
+    `moment`, `minute` and `clock` are absolute; `ago`, `since`, `left` and `until` tick.
+    """
     if moment is None:
         return SafeString("")
     # The script owns the text, so updates skip it (hx-morph-skip-children) and change the attributes only.

@@ -3,7 +3,7 @@
 Every function takes the workflows that a person may see; None: all of them.
 """
 
-from engine.status.failures.current import CurrentGroup, current
+from engine.status.failures.failing import CurrentGroup, current
 from engine.status.failures.found import FailedAttempt, FailedInstances, FailureGroup, Groups
 from engine.status.failures.reading import count_open, group, groups, kin
 from engine.status.failures.recent import NextAttempt, last_hour, next_attempts

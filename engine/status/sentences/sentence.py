@@ -11,7 +11,7 @@ from engine.values.durations import format_duration
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time that ticks in the browser: `until`, `since`, `ago`, `moment` or `minute`."""
+    """A time that ticks in the browser: `until`, `left`, `since`, `ago`, `moment` or `minute`."""
 
     kind: str
     at: datetime
@@ -38,7 +38,7 @@ def _word(part: Part, now: datetime) -> str:
         return part
     if isinstance(part, Code):
         return quoted(part.text)
-    if part.kind == "until":
+    if part.kind in ("until", "left"):
         return f"in {format_duration(part.at - now)}" if part.at > now else "due"
     if part.kind == "moment":
         return f"{part.at:%Y-%m-%d %H:%M:%S} UTC"
