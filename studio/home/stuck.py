@@ -70,7 +70,7 @@ def read_long(names: Sequence[str], person: str) -> list[Long]:
     """Read what runs too long, with three queries."""
     rows = _ask(_RUNNING, names=[*names], person=person, most=MOST)
     found = long_steps([row[0] for row in rows])
-    return [Long(*about, found[key]) for key, *about in rows if key in found]
+    return [Long(name, one, is_own, found[key]) for key, name, one, is_own in rows if key in found]
 
 
 def read_unserved(
