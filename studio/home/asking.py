@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db import connection
 from django.db.models import F
 from django.urls import reverse
 
-from engine.models import Step
 from engine.status.sentences.sentence import Moment, Sentence
 from engine.steer import requests
 from engine.steer.requests import Asked
@@ -22,6 +22,14 @@ from studio.home.group import SOON, Block, Group, Hour, Rank, shares_of
 
 CAP = 201  # requests, the first to expire
 HOUR = timedelta(hours=1)
+
+_PLACE = ("instance_id", "generation", "seq")
+_ABOUT = ("opened_at", "expires_at", "assignees", "instance__workflow", "instance__id")
+_QUESTIONS = """
+SELECT s.instance_id, s.generation, s.seq, s.name, coalesce(left(s.options ->> 'message', 400), '')
+  FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS place (instance_id, generation, seq)
+  JOIN engine_step s USING (instance_id, generation, seq)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +49,35 @@ class Asking:
 def read(names: Sequence[str], user: Any) -> list[Asking]:
     """Read the open requests, the first to expire first, with two queries."""
     rows = requests.open_requests().filter(instance__workflow__in=names)
-    places = list(
-        rows.order_by(F("expires_at").asc(nulls_last=True), "opened_at").values_list(
-            "instance_id",
-            "generation",
-            "seq",
-            "opened_at",
-            "expires_at",
-            "instance__workflow",
-            "instance__id",
-        )[:CAP]
-    )
-    steps = Step.objects.filter(pk__in=[row[:3] for row in places]).only("name", "options") if places else ()
-    found = {step.pk: step for step in steps}
-    return [_asking(found[row[:3]], row[3:], user) for row in places if row[:3] in found]
+    ordered = rows.order_by(F("expires_at").asc(nulls_last=True), "opened_at")
+    places = list(ordered.values_list(*_PLACE, *_ABOUT)[:CAP])
+    found = _questions([row[:3] for row in places]) if places else {}
+    return [_asking(row[:3], row[3:], found[row[:3]], user) for row in places if row[:3] in found]
 
 
-def _asking(step: Step, about: Sequence[Any], user: Any) -> Asking:
-    opened_at, expires_at, workflow, instance_id = about
-    asked = Asked.of(step)
-    is_own = may_answer(asked, user, workflow)
-    ref = f"{step.instance_id}-{step.generation}-{step.seq}"
+def _questions(places: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], tuple[str, str]]:
+    """Return the names of the steps and their questions, without the schemas of the answers, which may be large."""
+    with connection.cursor() as cursor:
+        cursor.execute(_QUESTIONS, [list(column) for column in zip(*places, strict=True)])
+        return {
+            (key, generation, seq): (name, message)
+            for key, generation, seq, name, message in cursor.fetchall()
+        }
+
+
+def _asking(place: tuple[int, ...], about: Sequence[Any], question: tuple[str, str], user: Any) -> Asking:
+    opened_at, expires_at, assignees, workflow, instance_id = about
+    name, message = question
+    asked = Asked(message, None, tuple(assignees))
     return Asking(
-        ref, workflow, instance_id, step.name, first_line(asked.message), opened_at, expires_at, is_own
+        ref="-".join(map(str, place)),
+        workflow=workflow,
+        id=instance_id,
+        name=name,
+        message=first_line(asked.message),
+        opened_at=opened_at,
+        expires_at=expires_at,
+        is_own=may_answer(asked, user, workflow),
     )
 
 

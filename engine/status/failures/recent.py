@@ -10,12 +10,19 @@ from typing import Any
 from django.db import connection
 
 BARS, MINUTES = 20, 3
-MOST = 5_000  # failures of a group
+MOST, MOST_ATTEMPTS = 5_000, 300  # failures of a group; attempts are looked up one by one
 STEPS = 50  # of an instance, the newest
 
 # When the instances failed that are errored now, and the attempts of those that back off.
 _BARS = """
-WITH failed AS (
+WITH attempts AS MATERIALIZED (
+    SELECT f.fingerprint, a.failed_at, a.instance_id
+      FROM unnest(%(retrying)s::text[]) AS f (fingerprint)
+     CROSS JOIN LATERAL (
+           SELECT a.failed_at, a.instance_id FROM engine_attempt a
+            WHERE a.fingerprint = f.fingerprint AND a.failed_at > %(since)s
+            ORDER BY a.failed_at DESC LIMIT %(most_attempts)s) AS a
+), failed AS (
     SELECT f.fingerprint, false AS backs_off, i.finished_at AS at
       FROM unnest(%(fingerprints)s::text[]) AS f (fingerprint)
      CROSS JOIN LATERAL (
@@ -23,14 +30,11 @@ WITH failed AS (
             WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
             ORDER BY i.finished_at DESC LIMIT %(most)s) AS i
     UNION ALL
-    SELECT f.fingerprint, true, a.failed_at
-      FROM unnest(%(retrying)s::text[]) AS f (fingerprint)
+    SELECT a.fingerprint, true, a.failed_at
+      FROM attempts a
      CROSS JOIN LATERAL (
-           SELECT a.failed_at, a.instance_id FROM engine_attempt a
-            WHERE a.fingerprint = f.fingerprint AND a.failed_at > %(since)s
-            ORDER BY a.failed_at DESC LIMIT %(most)s) AS a
-      JOIN engine_instance i ON i.key = a.instance_id AND i.fingerprint = f.fingerprint
-     WHERE i.status = 'waiting' AND i.waiting_for = 'retry'
+           SELECT i.status, i.waiting_for, i.fingerprint FROM engine_instance i WHERE i.key = a.instance_id LIMIT 1) AS i
+     WHERE i.status = 'waiting' AND i.waiting_for = 'retry' AND i.fingerprint = a.fingerprint
 )
 SELECT fingerprint, backs_off,
        greatest(least(floor(extract(epoch FROM at - %(since)s) / %(seconds)s)::int, %(last)s), 0), count(*)
@@ -75,6 +79,7 @@ def last_hour(
         "seconds": MINUTES * 60,
         "last": BARS - 1,  # what has failed since the clock was read
         "most": MOST,
+        "most_attempts": MOST_ATTEMPTS,
     }
     found: dict[tuple[str, bool], list[int]] = {}
     with connection.cursor() as cursor:
