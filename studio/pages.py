@@ -32,7 +32,7 @@ from studio.webhooks import edit as webhook_edit
 from studio.webhooks import views as webhooks
 from studio.workers import drain as draining
 from studio.workers import views as workers
-from studio.workflows import start
+from studio.workflows import pausing, start
 from studio.workflows import views as workflows
 
 register_converter(addresses.WorkflowName, "workflow")
@@ -57,6 +57,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
+    # Not below workflows/, where a workflow may have any name.
+    guarded_path("pause-workflows/", pausing.pause_workflows, "pause_workflows"),
+    guarded_path("resume-workflows/", pausing.resume_workflows, "resume_workflows"),
     guarded_path("errors/", errors.errors, "errors"),
     guarded_path(_ERROR, errors.error, "error"),
     guarded_path(f"{_ERROR}resolve/", error_actions.resolve, "error-resolve"),

@@ -81,7 +81,8 @@ def _said(facts: Document) -> Iterator[tuple[str, str]]:
     yield "heartbeat", text.ago(facts["last_heartbeat_at"], facts["now"])
     late = timedelta(seconds=facts["oldest_due_seconds"] or 0)
     oldest = f", the oldest for {format_duration(late)}" if facts["due"] else ""
-    yield "due", f"{counted(facts['due'])}{oldest}"
+    held = facts.get("held_by_pause")  # an earlier server does not say it
+    yield "due", f"{counted(facts['due'])}{oldest}" + (f"; {counted(held)} held by a pause" if held else "")
     yield "schedules", f"{facts['schedules_overdue']:,} overdue"
     requests = "request" if facts["open_requests"] == 1 else "requests"
     paused, asking = counted(facts["paused_by_engine"]), counted(facts["open_requests"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.invariants.invariant import Invariant
+from engine.values.columns import is_held
 from engine.values.states import FINAL_SQL
 
 # Every table with times: the column with the instance's key, and the columns with times.
@@ -25,6 +26,7 @@ TIMES = {
     "engine_failure": ("0", ("counted_to", "decided_at", "first_seen", "ignored_until")),
     "engine_failure_count": ("0", ("hour",)),
     "engine_worker": ("0", ("drained_at", "seen_at", "started_at")),
+    "engine_workflow_pause": ("0", ("paused_at",)),
 }
 
 
@@ -73,10 +75,10 @@ INVARIANTS = (
         "I7",
         "nothing-is-overdue",
         "Every due instance is claimed within the grace period, unless its workflow has reached "
-        "max_running. This requires a worker that serves the workflow.",
-        """
-        SELECT key, format('due since %%s', wake_at) FROM engine_instance
-        WHERE owner IS NULL AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
+        "max_running or is paused. This requires a worker that serves the workflow.",
+        f"""
+        SELECT key, format('due since %%s', wake_at) FROM engine_instance i
+        WHERE owner IS NULL AND NOT {is_held("i")} AND wake_at < clock_timestamp() - %(grace)s * interval '1 second'
           AND workflow NOT IN (
             SELECT l.name FROM unnest(%(limited)s::text[], %(limits)s::integer[]) AS l(name, most)
             WHERE l.most <= (
@@ -84,6 +86,16 @@ INVARIANTS = (
                 WHERE held.workflow = l.name AND held.status IN ('running', 'waiting_for_pause')
             )
         )
+        """,
+    ),
+    Invariant(
+        "I7",
+        "released-in-a-pause-of-the-workflow",
+        "What was released in a pause is of the workflow that is paused, or a worker would claim another workflow's.",
+        """
+        SELECT i.key, format('pause of %%s', p.workflow) FROM engine_workflow_pause p
+        JOIN engine_instance i ON i.released_in = p.key
+        WHERE i.workflow <> p.workflow
         """,
     ),
     Invariant(

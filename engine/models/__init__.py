@@ -10,6 +10,7 @@ from engine.models.failure import Failure, FailureCount
 from engine.models.generation import Generation
 from engine.models.instance import Instance
 from engine.models.notice import Notice, NoticeKind
+from engine.models.pause import PauseRow
 from engine.models.schedule import ScheduleRow
 from engine.models.search import IndexedPath, SearchValue
 from engine.models.step import Attempt, Log, Step
@@ -30,6 +31,7 @@ __all__ = [
     "Notice",
     "NoticeKind",
     "OpenRequest",
+    "PauseRow",
     "ScheduleRow",
     "SearchValue",
     "Step",

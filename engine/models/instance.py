@@ -111,6 +111,9 @@ class Instance(models.Model, Typed[Output_co]):
     # The final status that it gets after its rollbacks.
     ends_as = models.CharField(max_length=10, default="", db_default="", blank=True)
 
+    # The pause of its workflow (`PauseRow.key`) in which it was released; NULL in its next generation.
+    released_in = models.BigIntegerField(null=True)
+
     # How long it is kept after its end, if it has a rule of its own: seconds by final status, null means forever.
     retention = JsonField(null=True)
 

@@ -79,6 +79,12 @@ INDEXES = [
         condition=Q(wake_at__isnull=False, owner__isnull=True, started_at__isnull=False),
         name="engine_instance_woken",
     ),
+    # What was released while its workflow is paused: few, and not to be looked for among all that is held.
+    models.Index(
+        fields=["released_in", "wake_at"],
+        condition=Q(released_in__isnull=False, wake_at__isnull=False, owner__isnull=True),
+        name="engine_instance_released",
+    ),
     # Those with retention rules of their own.
     models.Index(fields=["key"], condition=Q(retention__isnull=False), name="engine_instance_own_retention"),
     # A parent's children.

@@ -59,6 +59,15 @@ class LastAction:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """The pause of the workflow, of an instance that was not released."""
+
+    by: str
+    at: datetime
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Servers:
     """The live workers that serve a workflow, their slots, and how many slots hold an instance.
 
@@ -100,6 +109,7 @@ class StatusFacts:
     wake_at: datetime | None = None
     servers: Servers = Servers()
     capacity: Capacity | None = None  # of a workflow with max_running
+    hold: Hold | None = None  # of an instance that has not ended
     steps: Sequence[OpenStep] = ()
     steps_complete: int = 0
     last_action: LastAction | None = None

@@ -12,9 +12,9 @@ from django.db import connection
 from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
-from engine.models import Attempt, Audit, Instance, Step, Worker
+from engine.models import Attempt, Audit, Instance, PauseRow, Step, Worker
 from engine.status.errors import beginning_of_error, error_line
-from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
+from engine.status.facts import Capacity, Hold, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.prepared import CLOCK, Call, Prepared, together
 from engine.status.servers import ALIVE, capacity_of, servers_of
 from engine.status.steps import retried_after, rollback_of
@@ -35,10 +35,11 @@ UNCOUNTED = [AttemptStatus.LOST, AttemptStatus.CANCELLED]
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The time by the database's clock, and the workers alive then; none if they do not matter."""
+    """The time by the database's clock, and the workers alive and the pause then; none if they do not matter."""
 
     now: datetime
     living: Sequence[Worker] = ()
+    pauses: Sequence[PauseRow] = ()  # of the workflow
 
 
 def calls_of_present(instance: Instance) -> list[Call[Any]]:
@@ -46,12 +47,21 @@ def calls_of_present(instance: Instance) -> list[Call[Any]]:
 
     Nothing that its workers do matters to an instance that has finished, so they are not read.
     """
-    return [CLOCK] if instance.is_finished else [CLOCK, ALIVE.call()]
+    return [CLOCK] if instance.is_finished else [CLOCK, ALIVE.call(), _PAUSE.call(instance.workflow)]
 
 
-def present_of(clock: Sequence[datetime], living: Sequence[Worker] = ()) -> Present:
+def present_of(
+    clock: Sequence[datetime], living: Sequence[Worker] = (), pauses: Sequence[PauseRow] = ()
+) -> Present:
     """Return what the queries of `calls_of_present` found."""
-    return Present(clock[0], living)
+    return Present(clock[0], living, pauses)
+
+
+def _pause(workflow: str) -> QuerySet[PauseRow]:
+    return PauseRow.objects.filter(workflow=workflow)
+
+
+_PAUSE = Prepared(_pause)
 
 
 def facts_of(
@@ -68,6 +78,7 @@ def facts_of(
         now=present.now,
         servers=servers_of([instance.workflow], present.living)[instance.workflow],
         capacity=None if instance.is_finished else capacity_of([instance.workflow]).get(instance.workflow),
+        hold=_hold(instance, {row.workflow: row for row in present.pauses}),
         steps=still_open(instance, steps),
         last_action=last_actions([instance]).get(instance.key),
         error=instance.error if isinstance(instance.error, dict) else None,
@@ -84,6 +95,8 @@ def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
     attempts = attempts_at(step for found in rows.values() for step in found)
     names = {instance.workflow for instance in instances}
     servers, capacity = servers_of(names), capacity_of(names)
+    open_ones = {instance.workflow for instance in instances if not instance.is_finished}
+    pauses = {row.workflow: row for row in PauseRow.objects.filter(workflow__in=open_ones)}
     actions, began = last_actions(instances), starts_of_generations(instances)
     now = database_now()
     asked = asking(instance.key for instance in instances if not instance.is_finished)
@@ -93,6 +106,7 @@ def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
             now=now,
             servers=servers[instance.workflow],
             capacity=capacity.get(instance.workflow),
+            hold=_hold(instance, pauses),
             steps=open_steps(rows[instance.key], attempts, asked),
             last_action=actions.get(instance.key),
             error=beginning_of_error(getattr(instance, "error_text", None)),
@@ -117,6 +131,7 @@ def _facts(
     now: datetime,
     servers: Servers,
     capacity: Capacity | None,
+    hold: Hold | None,
     steps: Sequence[OpenStep],
     last_action: LastAction | None,
     error: dict[str, object] | None,
@@ -138,6 +153,7 @@ def _facts(
         wake_at=instance.wake_at,
         servers=servers,
         capacity=capacity,
+        hold=hold,
         steps=steps,
         steps_complete=steps_complete,
         last_action=last_action,
@@ -145,6 +161,14 @@ def _facts(
         pause_reason=pause_reason,
         rollback=rollback or (Rollback(instance.rollback) if instance.rollback else None),
     )
+
+
+def _hold(instance: Instance, pauses: Mapping[str, PauseRow]) -> Hold | None:
+    """Return what holds an instance; None if it has ended or was released."""
+    row = pauses.get(instance.workflow)
+    if row is None or instance.is_finished or instance.released_in == row.key:
+        return None
+    return Hold(row.paused_by, row.paused_at, row.reason)
 
 
 def starts_of_generations(instances: Sequence[Instance]) -> dict[int, datetime]:

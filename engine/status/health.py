@@ -33,10 +33,16 @@ WITH RECURSIVE name AS (
     )
 ), due AS (
     SELECT name.workflow, oldest.wake_at FROM name
+    LEFT JOIN engine_workflow_pause p ON p.workflow = name.workflow
     CROSS JOIN LATERAL (
-        SELECT wake_at FROM engine_instance i
-        WHERE i.workflow = name.workflow AND i.wake_at <= (SELECT clock_timestamp()) AND i.owner IS NULL
-        ORDER BY wake_at LIMIT %(most)s
+        (SELECT wake_at FROM engine_instance i
+         WHERE p.key IS NULL AND i.workflow = name.workflow AND i.wake_at <= (SELECT clock_timestamp())
+           AND i.owner IS NULL
+         ORDER BY wake_at LIMIT %(most)s)
+        UNION ALL
+        (SELECT wake_at FROM engine_instance i
+         WHERE i.released_in = p.key AND i.wake_at <= (SELECT clock_timestamp()) AND i.owner IS NULL
+         ORDER BY wake_at LIMIT %(most)s)
     ) AS oldest
     WHERE name.workflow NOT IN (SELECT f.name FROM full_ones f)
 ), living AS (
@@ -53,6 +59,12 @@ SELECT
     (SELECT least(count(*), %(most)s) FROM due) AS due,
     (SELECT extract(epoch FROM clock_timestamp() - min(wake_at))::float8 FROM due) AS oldest_due_seconds,
     (SELECT workflow FROM due ORDER BY wake_at LIMIT 1) AS oldest_due_workflow,
+    (SELECT count(*) FROM (
+        SELECT FROM engine_workflow_pause p CROSS JOIN LATERAL (
+            SELECT FROM engine_instance i WHERE i.workflow = p.workflow AND i.owner IS NULL
+              AND i.wake_at <= (SELECT clock_timestamp()) AND i.released_in IS DISTINCT FROM p.key LIMIT %(most)s
+        ) AS of_workflow LIMIT %(most)s
+    ) AS held) AS held_by_pause,
     (SELECT count(*) FROM overdue) AS schedules_overdue,
     (SELECT count(*) FROM (
         SELECT FROM name CROSS JOIN LATERAL (
@@ -76,7 +88,10 @@ log = logging.getLogger("reprise.health")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the tables say. Counts end at MOST. Instances of workflows at their `max_running` are not due."""
+    """What the tables say. Counts end at MOST.
+
+    Instances of workflows at their `max_running` are not due, nor are those that the pause of their workflow holds.
+    """
 
     clusters: int
     workers: int  # that run workflows, with a heartbeat in the last 20 seconds
@@ -86,6 +101,7 @@ class Facts:
     due: int
     oldest_due_seconds: float | None
     oldest_due_workflow: str | None
+    held_by_pause: int
     schedules_overdue: int
     paused_by_engine: int
     open_requests: int

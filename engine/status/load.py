@@ -15,26 +15,35 @@ from django.db import connection
 from engine.values.states import InstanceStatus
 
 WINDOW = timedelta(minutes=5)
-CAP = 1_001  # counted of a workflow that wait, or that are paused
+CAP = 1_001  # counted of a workflow that wait, that are held, or that are paused
 SAMPLE = 100  # of a workflow and status, the newest
 MOST_WORKFLOWS = 100
 
-# `queued` ones are due at once; woken ones wait for a slot, too, from the end of their sleep or wait.
+# `queued` ones are due at once; woken ones wait for a slot, too, from the end of their sleep or wait. Of a paused
+# workflow, only what was released waits for a worker.
 _WAITING = """
-SELECT name.workflow, due.n, oldest.wake_at, held.n
+SELECT name.workflow, due.n, due.oldest_at, paused.n, held.n
   FROM unnest(%(names)s::text[]) AS name(workflow)
+  LEFT JOIN engine_workflow_pause p ON p.workflow = name.workflow
  CROSS JOIN LATERAL (
-       SELECT count(*) AS n FROM (
-              SELECT FROM engine_instance i
-               WHERE i.workflow = name.workflow AND i.owner IS NULL AND i.wake_at <= (SELECT clock_timestamp())
-               LIMIT %(cap)s) AS capped) AS due
-  LEFT JOIN LATERAL (
-       SELECT i.wake_at FROM engine_instance i
-        WHERE i.workflow = name.workflow AND i.owner IS NULL AND i.wake_at <= (SELECT clock_timestamp())
-        ORDER BY i.wake_at LIMIT 1) AS oldest ON true
+       SELECT count(*) AS n, min(wake_at) AS oldest_at FROM (
+              (SELECT i.wake_at FROM engine_instance i
+                WHERE p.key IS NULL AND i.workflow = name.workflow AND i.owner IS NULL
+                  AND i.wake_at <= (SELECT clock_timestamp())
+                ORDER BY i.wake_at LIMIT %(cap)s)
+              UNION ALL
+              (SELECT i.wake_at FROM engine_instance i WHERE i.released_in = p.key AND i.owner IS NULL
+                  AND i.wake_at <= (SELECT clock_timestamp())
+                ORDER BY i.wake_at LIMIT %(cap)s)) AS capped) AS due
  CROSS JOIN LATERAL (
        SELECT count(*) AS n FROM (
               SELECT FROM engine_instance i WHERE i.workflow = name.workflow AND i.status = 'paused'
+               LIMIT %(cap)s) AS capped) AS paused
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS n FROM (
+              SELECT FROM engine_instance i
+               WHERE i.workflow = p.workflow AND i.owner IS NULL AND i.wake_at <= (SELECT clock_timestamp())
+                 AND i.released_in IS DISTINCT FROM p.key
                LIMIT %(cap)s) AS capped) AS held
 """
 
@@ -64,12 +73,13 @@ SELECT workflow, status, count(*) >= %(sample)s AS is_cut,
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """What waits for a worker, of one workflow. At `CAP`, `waiting` and `paused` say "at least"."""
+    """What waits for a worker, of one workflow. At `CAP`, `waiting`, `paused` and `held` say "at least"."""
 
     workflow: str
     waiting: int = 0
     oldest_at: datetime | None = None  # since when the oldest has been due
     paused: int = 0
+    held: int = 0  # due, but the workflow is paused: they wait for no worker
     came_per_minute: float = 0.0  # instances created
     began_per_minute: float = 0.0  # instances that a worker took for the first time
 
@@ -95,14 +105,28 @@ class Load:
     def paused(self) -> int:
         return sum(one.paused for one in self.queues)
 
+    @property
+    def held(self) -> int:
+        return sum(one.held for one in self.queues)
+
 
 def load(names: Sequence[str]) -> Load:
     """Read the load of workflows, of at most `MOST_WORKFLOWS`, with two queries."""
     chosen = list(names)[:MOST_WORKFLOWS]
     flow, wait = _flow(chosen)
-    found = {name: (n, oldest, paused) for name, n, oldest, paused in _ask(_WAITING, names=chosen, cap=CAP)}
-    queues = (Queue(name, *found.get(name, (0, None, 0)), *(flow.get(name, (0.0, 0.0)))) for name in chosen)
+    found = {name: counts for name, *counts in _ask(_WAITING, names=chosen, cap=CAP)}
+    queues = (_queue(name, found.get(name, (0, None, 0, 0)), flow.get(name, (0.0, 0.0))) for name in chosen)
     return Load(tuple(queues), wait)
+
+
+def _queue(name: str, counts: Sequence[Any], rates: tuple[float, float]) -> Queue:
+    waiting, oldest_at, paused, held = counts
+    return Queue(name, waiting, oldest_at, paused, held, *rates)
+
+
+def _queue(name: str, counts: Sequence[Any], rates: tuple[float, float]) -> Queue:
+    waiting, oldest_at, paused, held = counts
+    return Queue(name, waiting, oldest_at, paused, held, *rates)
 
 
 def _flow(names: Sequence[str]) -> tuple[dict[str, tuple[float, float]], timedelta | None]:

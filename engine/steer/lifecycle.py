@@ -247,6 +247,7 @@ def _retry_rollback(row: Instance) -> InstanceStatus:
         pause_reason=None,
         wake_at=ClockTimestamp(),
         finished_at=None,
+        released_in=None,
     )
     notify.wake()
     return after

@@ -16,9 +16,11 @@ CHANGED = "engine_changed"
 EVERYTHING = "*"
 NO_INSTANCE = ""  # something else that pages show
 
-# What `engine_wake` says besides an empty text, which means that something is due, and a worker id.
+# What `engine_wake` says besides a worker id.
+DUE = ""  # something is due
 REAP = "reap"  # a worker died: look for what it held
 DRAIN = "drain"  # a worker was drained or resumed: look at the own row
+PAUSE = "pause"  # a workflow was paused: look at the instances that you hold
 QUARANTINE = "quarantine"  # instances may have to be quarantined: for the processes that run those
 
 # PostgreSQL takes payloads shorter than 8,000 bytes.

@@ -104,7 +104,7 @@ NEXT_GENERATION = f"""
 UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
     output = NULL, error = NULL, pause_reason = NULL, rollback = '', ends_as = '', unreached = '{{}}', waiting_for = '',
-    quarantined = false,
+    quarantined = false, released_in = NULL,
     started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
     owner = NULL, fence = i.fence + 1, signals = i.signals + 1, notify_pending = true,
     params = coalesce(%(params)s::json, i.params),
@@ -193,4 +193,29 @@ FROM engine_waiter w JOIN engine_instance p ON p.key = w.waiter_id AND p.generat
 JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation AND s.seq = w.seq
 WHERE w.instance_id = %(key)s AND p.status NOT IN {FINAL_SQL} AND s.status = 'waiting'
 LIMIT 1
+"""
+
+# Pauses a workflow, or finds that it is paused and changes nothing. Locks the row, so that it is still there.
+PAUSE_WORKFLOW = """
+INSERT INTO engine_workflow_pause AS pause (workflow, paused_at, paused_by, reason)
+VALUES (%(workflow)s, clock_timestamp(), %(by)s, %(reason)s)
+ON CONFLICT (workflow) DO UPDATE SET workflow = pause.workflow
+RETURNING workflow, paused_at, paused_by, reason, released, xmax = 0
+"""
+
+# What only the pause of its workflow keeps from the workers.
+_DUE_AND_HELD = """
+    workflow = %(workflow)s AND owner IS NULL AND wake_at <= (SELECT clock_timestamp())
+      AND released_in IS DISTINCT FROM %(pause)s
+"""
+COUNT_HELD = f"SELECT count(*) FROM engine_instance WHERE {_DUE_AND_HELD}"
+
+# Releases the oldest of them, as claims count age. SKIP LOCKED: a sender holds a row, or a person terminates it.
+RELEASE = f"""
+WITH oldest AS (
+    SELECT key FROM engine_instance WHERE {_DUE_AND_HELD}
+    ORDER BY wake_at, key LIMIT %(count)s FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE engine_instance i SET released_in = %(pause)s FROM oldest WHERE i.key = oldest.key
+RETURNING i.key
 """

@@ -32,6 +32,15 @@ def moment(expression: str) -> str:
     return f"timestamptz 'epoch' + {expression} * interval '1 microsecond'"
 
 
+def is_held(row: str) -> str:
+    """Return the SQL for whether the workflow of an instance is paused, and the instance was not released."""
+    return f"EXISTS (SELECT FROM engine_workflow_pause p WHERE {_concerns('p', row)})"
+
+
+def _concerns(pause: str, row: str) -> str:
+    return f"{pause}.workflow = {row}.workflow AND {pause}.key IS DISTINCT FROM {row}.released_in"
+
+
 class SqlType(NamedTuple):
     """How the values of a column are sent and read. In SQL, `{}` is the column; in Python, the value."""
 

@@ -11,7 +11,7 @@ from engine.declare.registry import workflows
 from engine.replay.cycle import Cycle
 from engine.replay.host import Claimed
 from engine.replay.records.history import History
-from engine.steer.notify import QUARANTINE, REAP
+from engine.steer.notify import DUE, PAUSE, QUARANTINE, REAP
 from engine.values.states import InstanceStatus
 from engine.worker.capacity import LIGHT_SECONDS, SATURATED_NEW_SECONDS, Capacity
 from engine.worker.cycle_host import CycleHost
@@ -116,13 +116,13 @@ class Claimer:
         if payload == REAP:
             self._sweep_at = 0.0
             self._somebody_died = True
-        elif is_own:
+        elif is_own or payload == PAUSE:
             self.has_signals = True
         elif payload == QUARANTINE and self._quarantined.is_only:
             self._quarantined.is_wanted = True
             self._loop.call_later(HANG_BACK_SECONDS * len(self._host.cycles), self.woken.set)
             return
-        elif payload != "":
+        elif payload != DUE:
             return
         elif not self.is_front:
             self._loop.call_later(HANG_BACK_SECONDS, self.woken.set)

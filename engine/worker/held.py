@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.replay.cycle import Cycle
 from engine.replay.host import Phase
+from engine.values.states import InstanceStatus
 from engine.worker.cycle_host import CycleHost
 from engine.worker.database.reader import Reader
 
@@ -28,6 +29,8 @@ class Held:
                 cycle.exit.abandon()
             else:
                 cycle.on_signals(row.status, row.signals, row.ends_as)
+                if row.is_to_leave:
+                    cycle.exit.quiesce(InstanceStatus.QUEUED)
         return {
             row.key: row.fence
             for row in held.values()

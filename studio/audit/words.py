@@ -6,7 +6,7 @@ from typing import Any
 
 from engine.models import Audit
 from engine.status.sentences import bidi
-from engine.steer import retention, schedules
+from engine.steer import pauses, retention, schedules
 from engine.steer.requests import ANSWER
 
 ACTIONS = {
@@ -32,6 +32,8 @@ ACTIONS = {
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
     "schedule-run": "ran the schedule",
+    "workflow-pause": "paused the workflow",
+    "workflow-resume": "resumed the workflow",
     "worker-drain": "drained the worker",
     "worker-resume": "resumed the worker",
     "webhook-create": "made the webhook",
@@ -65,6 +67,8 @@ def action_text(entry: Audit) -> str:
     of = f" {_isolated(subject)}" if subject else ""
     if entry.outcome == "denied":
         return f"denied: {verb}{of}"
+    if entry.verb == pauses.RESUME and data.get("count"):
+        return f"released {data['released']:,} of the paused workflow"
     if entry.verb == ANSWER:
         return f"answered {_isolated(data.get('request', ''))}"
     if entry.verb == retention.VERB:

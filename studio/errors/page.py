@@ -25,6 +25,7 @@ from studio.errors.visibility import relations_of
 from studio.instance.steps.failures import failure
 from studio.instances.address import address_of
 from studio.instances.queries import Row, rows_by_key, rows_of
+from studio.workflows.pauses import Pauses, pauses_of
 
 MOST_SEARCHED = 20  # groups in one search
 _SEARCHES = {
@@ -68,6 +69,7 @@ class ErrorPage:
     rows: tuple[Row, ...]
     older: str
     counts: dict[str, int]
+    pauses: Pauses
     may_act: bool
 
     @property
@@ -222,6 +224,7 @@ def read(asked: ErrorAddress, user: Any) -> ErrorPage | None:
         rows=tuple(rows_of(rows_by_key(found.keys))),
         older=found.next or "",
         counts={kind: getattr(found, kind) for kind in KINDS},
+        pauses=pauses_of(sorted({group.workflow for group in groups}), asked.url()),
         may_act=all(allowed(user, Verb.OPERATE, group.workflow) for group in groups),
     )
 

@@ -17,7 +17,7 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A queue: the instances of a workflow that wait for a worker, and those that a pause holds."""
+    """A queue: the instances of a workflow that wait for a worker, and those that a pause holds, of them or of it."""
 
     queue: Queue
     clusters: tuple[str, ...]  # that serve it
@@ -39,7 +39,7 @@ class Waiting:
 
     @property
     def paused(self) -> int:
-        return counted(self.queue.paused, CAP)
+        return counted(self.queue.paused + self.queue.held, CAP)
 
     @property
     def oldest_at(self) -> datetime | None:
@@ -93,7 +93,7 @@ def waiting(
         key=lambda one: (
             one.oldest_at is None,
             one.oldest_at.timestamp() if one.oldest_at else 0.0,
-            not one.paused,
+            not (one.paused or one.held),
             one.workflow,
         ),
     )

@@ -18,7 +18,8 @@ from studio.frame.pieces import Drawing, Piece
 from studio.instances.live import row_pieces
 from studio.instances.queries import rows_by_key
 from studio.schedules.live import timetable_piece
-from studio.workflows.queries import overviews
+from studio.workflows.pauses import Pauses
+from studio.workflows.queries import Overview, overviews
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,18 @@ class WorkflowView(LiveView):
     def drawing(self, user: Any) -> Drawing:
         (overview,) = overviews([self.name])
         places = capacity_of([self.name]).get(self.name)
-        context = {"overview": overview, "places": places}
+        may_act = allowed(user, Verb.OPERATE, self.name)
+        context = {"overview": overview, "places": places, "pauses": _pauses(overview), "may_act": may_act}
         return Drawing(
             {
+                "workflow-steer": Piece(render_to_string("studio/workflows/steer.html", context)),
+                "workflow-pause": Piece(render_to_string("studio/workflows/paused.html", context)),
                 "workflow-counts": Piece(render_to_string("studio/workflows/counts.html", context)),
                 "schedules": timetable_piece(user, self.name),
                 **row_pieces(rows_by_key(self.shown)),
             }
         )
+
+
+def _pauses(overview: Overview) -> Pauses:
+    return Pauses((overview.name,), (overview.pause,) if overview.pause is not None else ())

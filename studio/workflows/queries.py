@@ -10,10 +10,12 @@ from django.db import connection
 
 from engine.declare.registry import workflows as registry
 from engine.status.facts import Servers
+from engine.status.holds import PausedWorkflow
 from engine.status.search import workflow_names
 from engine.status.servers import servers_of
 from studio.instances.status_counts import counts_by_status
 from studio.workflows import lints
+from studio.workflows.pauses import paused_of
 
 # The newest of each workflow and status, from the index in that order. With plain equalities the planner prefers to
 # scan the primary key, past every row of the others (4 s for 200,000 rows); row comparisons prevent that.
@@ -50,6 +52,7 @@ class Overview:
     counts: Mapping[str, int]
     last_at: datetime | None
     servers: Servers
+    pause: PausedWorkflow | None = None
 
     @property
     def lints(self) -> lints.Tally:
@@ -70,6 +73,7 @@ def overviews(names: Sequence[str] | None = None) -> list[Overview]:
     for name, _, created_at in _newest(names, _STATUSES, 1):
         last[name] = max(created_at, last.get(name, created_at))
     servers = servers_of(names)
+    paused = {one.name: one for one in paused_of(names)}
     return [
         Overview(
             name=name,
@@ -78,6 +82,7 @@ def overviews(names: Sequence[str] | None = None) -> list[Overview]:
             counts=counts[name],
             last_at=last.get(name),
             servers=servers[name],
+            pause=paused.get(name),
         )
         for name in names
     ]

@@ -34,6 +34,7 @@ OF_THE_ENGINE = {
             "parent_generation",
             "parent_step",
             "keys_from",
+            "released_in",
         ),
         *("is_tied", "depth", "notify_pending", "ends_as", "retention"),
     ),

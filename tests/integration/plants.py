@@ -19,6 +19,7 @@ from engine.models import (
     Log,
     Notice,
     OpenRequest,
+    PauseRow,
     SearchValue,
     Step,
     Waiter,
@@ -873,6 +874,11 @@ def _failure_without_a_fingerprint() -> None:
 @plants("failed-attempts-belong-to-their-group")
 def _failure_with_another_error() -> None:
     failed_attempt(failure_of(), error={"type": "Refused"})
+
+
+@plants("released-in-a-pause-of-the-workflow")
+def _released_by_the_pause_of_another_workflow() -> None:
+    row_of(released_in=PauseRow.objects.create(workflow="other", paused_at=NOW).key)
 
 
 @plants("failed-attempts-belong-to-their-group")

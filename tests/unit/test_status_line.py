@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engine.status.facts import Capacity, LastAction, OpenStep, Rollback, Servers, StatusFacts
+from engine.status.facts import Capacity, Hold, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.sentences.sentence import Code, Moment, as_text
 from engine.status.sentences.status_line import short_line, status_line
 
@@ -127,7 +127,47 @@ ROLLBACKS = [
     ),
 ]
 
+HOLD = Hold("ana", NOW - timedelta(hours=1), "the bank is down")
+ASLEEP = step(kind="sleep", name="cool-down", is_waiting=True, wake_at=NOW + timedelta(hours=52))
+
+HELD = [
+    (
+        facts("queued", hold=HOLD, servers=Servers(), capacity=Capacity(limit=5, held=5)),
+        "Held: workflow “orders” is paused by ana since 2026-11-21 13:03:00 UTC: “the bank is down”.",
+    ),
+    (
+        facts("queued", hold=Hold("", NOW)),
+        "Held: workflow “orders” is paused by a program since 2026-11-21 14:03:00 UTC.",
+    ),
+    (
+        facts("waiting", waiting_for="sleep", hold=HOLD, servers=Servers(), steps=[ASLEEP]),
+        (
+            "Sleeps at step 4 “cool-down” until 2026-11-23 18:03:00 UTC (in 2 d 4 h). "
+            "Held: workflow “orders” is paused by ana since 2026-11-21 13:03:00 UTC: “the bank is down”."
+        ),
+    ),
+    (
+        facts("running", hold=HOLD, steps=[step()]),
+        (
+            "Step 4 “charge_card” runs for 3 s. After that, it is held: "
+            "workflow “orders” is paused by ana since 2026-11-21 13:03:00 UTC: “the bank is down”."
+        ),
+    ),
+    (
+        facts("queued", hold=HOLD, rollback=undoing(ends_as="terminated")),
+        (
+            "Held: workflow “orders” is paused by ana since 2026-11-21 13:03:00 UTC: “the bank is down”. "
+            "It is being rolled back; 1 of 3 steps undone, then it is terminated."
+        ),
+    ),
+    (
+        facts("paused", hold=HOLD, last_action=LastAction("li", NOW)),
+        "Paused by li 0 s ago. Nothing new starts, and timers stop, until it is resumed.",
+    ),
+]
+
 SENTENCES = [
+    *HELD,
     *ROLLBACKS,
     (
         facts("queued", wake_at=NOW - timedelta(seconds=38)),
@@ -288,6 +328,13 @@ def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
         (facts("queued", servers=Servers(is_starting=True)), "its workers are starting"),
         (facts("queued", capacity=Capacity(limit=5, held=5)), "held back: 5 of 5 run"),
         (facts("queued", capacity=Capacity(limit=5, held=4)), "waits for a worker"),
+        (facts("queued", hold=HOLD, servers=Servers()), "held: workflow paused"),
+        (
+            facts("waiting", waiting_for="sleep", hold=HOLD, steps=[ASLEEP]),
+            "held: workflow paused · until 2026-11-23 18:03:00 UTC · “cool-down”",
+        ),
+        (facts("waiting", hold=HOLD), "held: workflow paused"),
+        (facts("running", hold=HOLD, steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
         (facts("running", steps=[step(attempts=2)]), "“charge_card” · attempt 2"),
         (
             facts("waiting", waiting_for="retry", steps=[BACKING_OFF]),

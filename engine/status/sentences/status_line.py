@@ -5,7 +5,7 @@ Pure: plain data in, a sentence in parts out. Pages and the command line share i
 
 from __future__ import annotations
 
-from engine.status.facts import LastAction, Rollback, Servers, StatusFacts
+from engine.status.facts import Hold, LastAction, Rollback, Servers, StatusFacts
 from engine.status.sentences.bidi import isolated
 from engine.status.sentences.sentence import (
     Code,
@@ -33,10 +33,21 @@ from engine.status.sentences.step_line import (
 )
 from engine.values.durations import format_duration
 
+HELD = "held: workflow paused"
+
 
 def status_line(facts: StatusFacts) -> Sentence:
     """Return the state of an instance as a sentence."""
-    return capital(_explain(facts))
+    said = _explain(facts)
+    if facts.hold is not None and facts.status in ("running", "waiting"):
+        is_at_work = facts.status == "running"
+        stop = "" if as_text(said, facts.now).endswith(".") else "."
+        said = (
+            *said,
+            f"{stop} After that, it is held: " if is_at_work else f"{stop} Held: ",
+            *_held(facts, facts.hold),
+        )
+    return capital(said)
 
 
 def _explain(facts: StatusFacts) -> Sentence:
@@ -87,6 +98,8 @@ def _rollback(rollback: Rollback, facts: StatusFacts) -> Sentence:
 
 
 def _queued(facts: StatusFacts) -> Sentence:
+    if facts.hold is not None:
+        return ("Held: ", *_held(facts, facts.hold))
     since, servers = facts.wake_at or facts.created_at, facts.servers
     if not servers.count:
         return (
@@ -110,6 +123,19 @@ def _queued(facts: StatusFacts) -> Sentence:
         f". {many(servers.count, 'worker serves', 'workers serve')} ",
         Code(facts.workflow),
         f", {busy(servers)}.",
+    )
+
+
+def _held(facts: StatusFacts, hold: Hold) -> Sentence:
+    """Return which pause holds an instance, to follow what it does to it."""
+    who = isolated(hold.by) or "a program"
+    reason = f": {quoted(hold.reason)}." if hold.reason else "."
+    return (
+        "workflow ",
+        Code(facts.workflow),
+        f" is paused by {who} since ",
+        Moment("moment", hold.at),
+        reason,
     )
 
 
@@ -193,7 +219,7 @@ def _beside(facts: StatusFacts) -> Sentence:
 
 
 def _nobody(facts: StatusFacts) -> Sentence:
-    is_served = facts.servers.count or facts.servers.is_starting
+    is_served = facts.servers.count or facts.servers.is_starting or facts.hold is not None
     return () if is_served else (" No worker serves ", Code(facts.workflow), " now.")
 
 
@@ -214,6 +240,12 @@ def abort_reason(facts: StatusFacts) -> str:
 
 def short_line(facts: StatusFacts) -> Sentence:
     """Return the state of an instance in a few words."""
+    if facts.hold is None or facts.status != "waiting":
+        return _short(facts)
+    return (f"{HELD} · ", *said) if (said := _short(facts)) else (HELD,)
+
+
+def _short(facts: StatusFacts) -> Sentence:
     step = first(facts.steps)
     if facts.status == "queued":
         return _queued_short(facts)
@@ -262,6 +294,8 @@ def short_line(facts: StatusFacts) -> Sentence:
 
 
 def _queued_short(facts: StatusFacts) -> Sentence:
+    if facts.hold is not None:
+        return (HELD,)
     if not facts.servers.count:
         return ("its workers are starting" if facts.servers.is_starting else "no worker serves it",)
     if facts.capacity and facts.capacity.is_full:

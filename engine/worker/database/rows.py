@@ -26,6 +26,7 @@ class Held(NamedTuple):
     status: str
     signals: int
     ends_as: str
+    is_to_leave: bool  # its workflow is paused
 
 
 class Answer(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from engine.steer.notify import QUARANTINE
 from engine.steer.transitions import RELEASED, RESUMED
-from engine.values.columns import microseconds, moment
+from engine.values.columns import is_held, microseconds, moment
 
 NOW = f"SELECT {microseconds('clock_timestamp()')}"
 
@@ -101,7 +101,7 @@ def _code_is_back(columns: str, limit: str) -> str:
     return f"""
     SELECT {columns} FROM unnest(%(workflows)s::text[], %(codes)s::text[]) AS w(name, code)
     JOIN engine_instance i ON i.workflow = w.name AND i.status = 'paused' AND i.code = w.code
-        AND i.pause_reason ->> 'type' = 'CodeChangedError'
+        AND i.pause_reason ->> 'type' = 'CodeChangedError' AND NOT {is_held("i")}
     LIMIT {limit}
 """
 
@@ -122,8 +122,11 @@ GO_BACK = f"""
     SELECT key FROM resumed
 """
 
-# The rows that this worker holds. An instance that is not among them was taken away.
-HELD = "SELECT key, fence, status, signals, ends_as FROM engine_instance WHERE owner = %(worker_id)s"
+# The rows that this worker holds, and whether their workflow was paused. An instance that is not among them was taken
+# away.
+HELD = f"""
+    SELECT key, fence, status, signals, ends_as, {is_held("i")} FROM engine_instance i WHERE owner = %(worker_id)s
+"""
 
 # Release what this worker holds without a cycle: the answer to the claim was lost, or the engine has given the instance
 # up, with a reason. No worker died of it.

@@ -66,6 +66,7 @@ class HealthAnswer(Schema):
     due: int = 0
     oldest_due_seconds: float | None = None
     oldest_due_workflow: str | None = None
+    held_by_pause: int = Field(0, description="Due, but held because their workflow is paused.")
     schedules_overdue: int = 0
     paused_by_engine: int = 0
     open_requests: int = 0

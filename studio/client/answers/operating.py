@@ -61,6 +61,7 @@ class Health(TypedDict):
     due: NotRequired[int]
     oldest_due_seconds: NotRequired[float | None]
     oldest_due_workflow: NotRequired[str | None]
+    held_by_pause: NotRequired[int]
     schedules_overdue: NotRequired[int]
     paused_by_engine: NotRequired[int]
     open_requests: NotRequired[int]

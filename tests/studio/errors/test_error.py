@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from engine import pauses, workflows
 from engine.models import Audit
 from engine.status import failures
 from studio.errors import page as error_page
@@ -190,7 +192,7 @@ def test_a_viewer_sees_the_buttons_disabled_with_the_reason(people: People, fail
     fail()
     viewer = people("viewer")
     page = shown(viewer)
-    assert page.count('disabled title="Requires the operator role"') == 2
+    assert page.count('disabled title="Requires the operator role"') == 3
     assert 'id="ignore-form"' not in page
     assert viewer.post(f"/errors/{fingerprint()}/resolve/").status_code == 403
     assert failures.group(fingerprint()).state == "open"
@@ -230,3 +232,26 @@ def test_an_instance_and_its_workflow_lead_to_it(people: People, fail: Fail) -> 
     well = fail(message="well")
     assert "alike small" not in viewer.get(well.get_absolute_url()).content.decode()
     assert 'href="/errors/?workflow=orders"' in viewer.get("/workflows/orders/").content.decode()
+
+
+def test_the_workflows_of_an_error_are_paused_and_resumed_from_its_page(people: People, fail: Fail) -> None:
+    fail("orders")
+    fail("refunds")
+    operator = people("operator")
+    where, both = f"/errors/{fingerprint('orders')}/", "workflow=orders&amp;workflow=refunds"
+    page = shown(operator)
+    assert "Pause 2 workflows…" in text_of(page, "error-steer")
+    assert f'href="/pause-workflows/?{both}&amp;next={quote(where, safe="")}"' in page
+
+    pauses.pause("orders", by="zoe")
+    page = shown(operator)
+    assert "Pause refunds…" in text_of(page, "error-steer")
+    assert "orders is paused; nothing waits. Resume…" in text_of(page, "error-going")
+
+    pauses.pause("refunds", by="zoe")
+    workflows["orders"].start({"message": "well"})
+    page = shown(operator)
+    assert "Pause" not in text_of(page, "error-steer").split("Still failing")[0]
+    assert "Both workflows are paused; 1 instance waits. Resume…" in text_of(page, "error-going")
+    assert f'href="/resume-workflows/?{both}&amp;next={quote(where, safe="")}"' in page
+    assert "Resume…" not in text_of(shown(people("viewer")), "error-going")
