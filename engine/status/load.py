@@ -124,11 +124,6 @@ def _queue(name: str, counts: Sequence[Any], rates: tuple[float, float]) -> Queu
     return Queue(name, waiting, oldest_at, paused, held, *rates)
 
 
-def _queue(name: str, counts: Sequence[Any], rates: tuple[float, float]) -> Queue:
-    waiting, oldest_at, paused, held = counts
-    return Queue(name, waiting, oldest_at, paused, held, *rates)
-
-
 def _flow(names: Sequence[str]) -> tuple[dict[str, tuple[float, float]], timedelta | None]:
     """Return by workflow how many were created and how many began in a minute, and the 95th percentile of all waits."""
     rates: dict[str, tuple[float, float]] = {}

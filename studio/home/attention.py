@@ -16,9 +16,10 @@ from engine.status.failures import current
 from engine.status.gathering import database_now
 from engine.status.servers import ALIVE, all_servers, servers_of
 from studio.home import asking, failing, overdue, paused, stuck
-from studio.home.details import with_details
+from studio.home.details import leading, with_details
 from studio.home.group import Block, Group, cut, sort
 from studio.instances.address import address_of
+from studio.workflows.pauses import paused_of
 
 WHO = ("", "mine")
 
@@ -52,6 +53,11 @@ class Attention:
     last_failure_at: datetime | None  # read only if nothing needs attention
 
 
+def home_address(who: str) -> str:
+    """Return the address of the page, of everything or of one's own."""
+    return f"{reverse('studio:home')}{f'?who={who}' if who else ''}"
+
+
 def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
     """Read what needs attention in these workflows, for any number of instances with at most 20 queries."""
     now = database_now()
@@ -60,7 +66,9 @@ def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
     errors = current(names, now, person=person)
     pauses = paused.read(names, person, now)
     long = stuck.read_long(names, person)
-    unserved = stuck.read_unserved(names, servers_of(names, living), person, now)
+    held = paused_of(names)
+    served = servers_of(sorted({*names} - {one.name for one in held}), living)  # a pause holds what it holds
+    unserved = stuck.read_unserved(served, person, now)
     late = overdue.read(names, now)
     questions = asking.read(names, user)
     servers = all_servers(living)
@@ -77,11 +85,13 @@ def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
         return sort(blocks)
 
     everything, mine = groups(own=False), groups(own=True)
-    shown, others = cut(mine if who == "mine" else everything)
+    some, others = cut(mine if who == "mine" else everything)
+    shown = with_details(some, now)
+    back = home_address(who)
     return Attention(
         everything=tuple(everything),
         own_count=len(mine),
-        shown=tuple(with_details(shown, now)),
+        shown=(*(leading(group, held, user, back) for group in shown[:1]), *shown[1:]),
         more=tuple(_more(others)),
         servers=servers,
         last_failure_at=None if everything else _last_failure(names),

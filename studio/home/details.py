@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from engine.status import failures
 from engine.status.failures import NextAttempt
 from engine.status.failures.recent import BARS
+from engine.status.holds import PausedWorkflow
 from engine.status.sentences.sentence import Moment, Sentence
+from studio.access.permissions import Verb, allowed
 from studio.errors.common import common_of
-from studio.home.group import Group, Hour
+from studio.home.group import Group, Hour, Rank
+from studio.workflows.pauses import Pauses
 
 COMPARED = 200  # instances on each side
 LEAST = 5  # instances: fewer have something in common by chance
@@ -25,10 +29,31 @@ def with_details(groups: Sequence[Group], now: datetime) -> list[Group]:
     retrying = [one for group in groups if group.kind == "retrying" for one in group.fingerprints]
     hours = failures.last_hour(errored, retrying, now) if errored or retrying else {}
     nexts = failures.next_attempts([key for group in groups for key in group.soonest])
-    found = [_detailed(group, hours, nexts) for group in groups]
-    if found and found[0].kind in OF_ERRORS and found[0].fingerprints:
-        found[0] = replace(found[0], is_leading=True, line=(*found[0].line, *_in_common(found[0])))
-    return found
+    return [_detailed(group, hours, nexts) for group in groups]
+
+
+def leading(group: Group, paused: Sequence[PausedWorkflow], user: Any, back: str) -> Group:
+    """Return the first group; an error is the leading one, with what its instances have in common.
+
+    While it goes on, its workflows can be paused. `paused` are those that are, and `back` is the page to come back to.
+    """
+    if group.kind not in OF_ERRORS or not group.fingerprints:
+        return group
+    names = [share.workflow for share in group.shares]
+    pauses = Pauses(tuple(names), tuple(one for one in paused if one.name in names), back)
+    return replace(
+        group,
+        is_leading=True,
+        line=(*group.line, *_in_common(group), *_paused(pauses)),
+        pauses=pauses if group.rank == Rank.GROWING and pauses.active else None,
+        may_pause=all(allowed(user, Verb.OPERATE, name) for name in names),
+    )
+
+
+def _paused(pauses: Pauses) -> Iterator[Sentence]:
+    paused, of = len(pauses.paused), len(pauses.names)
+    if paused:
+        yield ("paused" if of == 1 else f"all {of} paused" if paused == of else f"{paused} of {of} paused",)
 
 
 def _detailed(

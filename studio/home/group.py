@@ -9,6 +9,7 @@ from enum import IntEnum
 
 from engine.status.sentences.sentence import Sentence
 from studio.errors.bars import SmallBars, small_bars
+from studio.workflows.pauses import Pauses
 
 SHOWN_ERRORS = 10  # rows of errors and their back-offs
 SHOWN_OTHERS = 5  # rows of each other kind
@@ -78,6 +79,8 @@ class Group:
     soonest: tuple[int, ...] = ()  # keys of instances whose next attempt is the soonest
     next_at: datetime | None = None
     own_count: int = 0  # of approvals: those that the user may answer
+    pauses: Pauses | None = None  # of the worst error, while it goes on and not all its workflows are paused
+    may_pause: bool = False
 
     @property
     def short_title(self) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
-from django.urls import reverse
 
 from engine.status.search import workflow_names
 from studio.access.permissions import Verb, allowed, visible
@@ -15,7 +14,7 @@ from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.frame.sections import read
-from studio.home.attention import WHO, attention
+from studio.home.attention import WHO, attention, home_address
 from studio.home.headline import headline
 from studio.workflows.queries import overviews
 
@@ -38,16 +37,12 @@ class HomeView(LiveView):
         who = given.get("who", "")
         return cls(who if who in WHO else "")
 
-    @property
-    def address(self) -> str:
-        return f"{reverse('studio:home')}{f'?who={self.who}' if self.who else ''}"
-
     def drawing(self, user: Any) -> Drawing:
         names = visible(user, workflow_names())
         section = read("what needs you", lambda: attention(names, user, self.who))
         context = {
             "section": section,
-            "again": self.address,
+            "again": home_address(self.who),
             "attention": section.found,
             "headline": headline(section.found, has_workflows=bool(names)),
             "who": self.who,

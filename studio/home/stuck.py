@@ -73,11 +73,9 @@ def read_long(names: Sequence[str], person: str) -> list[Long]:
     return [Long(name, one, is_own, found[key]) for key, name, one, is_own in rows if key in found]
 
 
-def read_unserved(
-    names: Sequence[str], servers: Mapping[str, Servers], person: str, now: datetime
-) -> list[Unserved]:
-    """Read what waits for a worker that is not there; without a query if each workflow has one."""
-    alone = [name for name in names if not servers[name].count and not servers[name].is_starting]
+def read_unserved(servers: Mapping[str, Servers], person: str, now: datetime) -> list[Unserved]:
+    """Read what waits for a worker that is not there; without a query if each of these workflows has one."""
+    alone = [name for name, one in servers.items() if not one.count and not one.is_starting]
     if not alone:
         return []
     values = {"names": alone, "person": person, "until": now - PATIENCE, "hour": now - HOUR, "cap": CAP}

@@ -33,7 +33,8 @@ WITH attempts AS MATERIALIZED (
     SELECT a.fingerprint, true, a.failed_at
       FROM attempts a
      CROSS JOIN LATERAL (
-           SELECT i.status, i.waiting_for, i.fingerprint FROM engine_instance i WHERE i.key = a.instance_id LIMIT 1) AS i
+           SELECT i.status, i.waiting_for, i.fingerprint FROM engine_instance i
+            WHERE i.key = a.instance_id LIMIT 1) AS i
      WHERE i.status = 'waiting' AND i.waiting_for = 'retry' AND i.fingerprint = a.fingerprint
 )
 SELECT fingerprint, backs_off,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import html
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 
-from engine import failures
+from engine import failures, pauses
 from engine.models import Failure
-from studio.home import details, group
+from studio.home import details, failing, group
 from tests.studio import factories
 from tests.studio.home.conftest import Fail, Home
 
@@ -186,10 +189,45 @@ def test_the_last_hour_has_bars_if_something_changes_and_words_if_not(oli: Clien
     assert (second.hour, "hour-bars" in second.html) == ("1 new", False)
 
 
-def test_only_the_worst_error_has_a_primary_button(oli: Client, fail: Fail) -> None:
-    fail(), fail()
+def test_while_the_worst_error_goes_on_its_workflows_can_be_paused(oli: Client, fail: Fail) -> None:
+    fail(), fail("renewals")
     fail(message="the amount is too small")
     first, second = Home(oli).rows
-    assert "button primary" in first.html
+    assert first.html.count("button primary") == 1
+    address = "/pause-workflows/?workflow=orders&amp;workflow=renewals&amp;next=%2F"
+    assert f'<a class="button primary" href="{address}">' in first.html
+    assert "Pause 2 workflows…" in first.html
     assert "button primary" not in second.html
-    assert second.verb == "Open"
+    assert oli.get(html.unescape(address)).status_code == 200
+
+
+def test_what_is_paused_is_not_paused_again(oli: Client, fail: Fail) -> None:
+    fail(), fail("renewals")
+    pauses.pause("orders", by="ana", reason="the provider is down")
+    (row,) = Home(oli).rows
+    assert "Pause 1 workflow…" in row.html
+    assert row.line.endswith("1 of 2 paused")
+    pauses.pause("renewals", by="ana", reason="the provider is down")
+    (row,) = Home(oli).rows
+    assert "Pause" not in row.html
+    assert row.html.count("button primary") == 1
+    assert row.line.endswith("all 2 paused")
+
+
+def test_who_may_not_pause_sees_why(engine_db: None, fail: Fail) -> None:
+    viewer = Client()
+    viewer.force_login(factories.person("viewer"))
+    fail()
+    (row,) = Home(viewer).rows
+    assert 'disabled title="Requires the operator role"' in row.html
+    assert "/pause-workflows/" not in row.html
+
+
+def test_once_an_error_has_stopped_it_is_opened_first(
+    oli: Client, fail: Fail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failing, "GROWS", timedelta(0))
+    fail()
+    (row,) = Home(oli).rows
+    assert "Pause" not in row.html
+    assert 'class="button primary"' in row.html

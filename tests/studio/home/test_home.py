@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from engine import workflows
+from engine import pauses, workflows
 from engine.models import Instance, ScheduleRow
 from engine.status import usual
 from engine.status.failures import failing as failing_now
@@ -164,6 +164,13 @@ def test_what_no_worker_takes_is_one_row_for_all_workflows(operator: Client) -> 
     assert row.line == "orders 2 · refunds 1 · due, and not taken"
     assert row.href == "/workers/"
     assert page.sentence.startswith("No worker serves 2 workflows, and 3 instances have waited since ")
+
+
+def test_what_a_pause_holds_does_not_lack_a_worker(operator: Client) -> None:
+    factories.workers(["other"])
+    factories.instance(workflow="orders", wake_at=factories.ago(minutes=3))
+    pauses.pause("orders", by="ana", reason="the provider is down")
+    assert Home(operator).is_quiet
 
 
 def test_without_any_worker_the_row_says_so(operator: Client) -> None:
