@@ -16,7 +16,7 @@ from engine.status.failures import current
 from engine.status.gathering import database_now
 from engine.status.servers import ALIVE, all_servers, servers_of
 from studio.home import asking, failing, overdue, paused, stuck
-from studio.home.details import leading, with_details
+from studio.home.details import with_actions, with_details
 from studio.home.group import Block, Group, cut, sort
 from studio.instances.address import address_of
 from studio.workflows.pauses import paused_of
@@ -86,12 +86,11 @@ def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
 
     everything, mine = groups(own=False), groups(own=True)
     some, others = cut(mine if who == "mine" else everything)
-    shown = with_details(some, now)
-    back = home_address(who)
+    shown = with_actions(with_details(some, now), held, user, home_address(who))
     return Attention(
         everything=tuple(everything),
         own_count=len(mine),
-        shown=(*(leading(group, held, user, back) for group in shown[:1]), *shown[1:]),
+        shown=tuple(shown),
         more=tuple(_more(others)),
         servers=servers,
         last_failure_at=None if everything else _last_failure(names),

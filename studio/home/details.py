@@ -32,20 +32,31 @@ def with_details(groups: Sequence[Group], now: datetime) -> list[Group]:
     return [_detailed(group, hours, nexts) for group in groups]
 
 
-def leading(group: Group, paused: Sequence[PausedWorkflow], user: Any, back: str) -> Group:
-    """Return the first group; an error is the leading one, with what its instances have in common.
+def with_actions(
+    groups: Sequence[Group], paused: Sequence[PausedWorkflow], user: Any, back: str
+) -> list[Group]:
+    """Return the groups; an error in the first place is the leading one, with what its instances have in common.
 
-    While it goes on, its workflows can be paused. `paused` are those that are, and `back` is the page to come back to.
+    The workflows of the worst error that goes on can be paused. `paused` are those that are, and `back` is the page to
+    come back to.
     """
-    if group.kind not in OF_ERRORS or not group.fingerprints:
-        return group
-    names = [share.workflow for share in group.shares]
-    pauses = Pauses(tuple(names), tuple(one for one in paused if one.name in names), back)
+    found = list(groups)
+    if found and found[0].kind in OF_ERRORS and found[0].fingerprints:
+        found[0] = replace(found[0], is_leading=True, line=(*found[0].line, *_in_common(found[0])))
+    for at, group in enumerate(found):
+        if group.rank == Rank.GROWING and group.kind in OF_ERRORS:
+            found[at] = _with_pause(group, paused, user, back)
+            break
+    return found
+
+
+def _with_pause(group: Group, paused: Sequence[PausedWorkflow], user: Any, back: str) -> Group:
+    names = tuple(share.workflow for share in group.shares)
+    pauses = Pauses(names, tuple(one for one in paused if one.name in names), back)
     return replace(
         group,
-        is_leading=True,
-        line=(*group.line, *_in_common(group), *_paused(pauses)),
-        pauses=pauses if group.rank == Rank.GROWING and pauses.active else None,
+        line=(*group.line, *_paused(pauses)),
+        pauses=pauses if pauses.active else None,
         may_pause=all(allowed(user, Verb.OPERATE, name) for name in names),
     )
 

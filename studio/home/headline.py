@@ -66,9 +66,9 @@ def _worst(group: Group) -> Sentence:
     what, is_one = _instances(group), group.count == 1
     has, since = "has" if is_one else "have", _since(group.since)
     if group.kind == "rollback":
-        return (what, " could not be rolled back", *since)
-    if group.kind == "errored" and is_one and group.step and group.since:
-        return (what, " failed in ", Code(group.step), " at ", Moment("minute", group.since))
+        return (what, " could not be rolled back", *(_at(group.since) if is_one else since))
+    if group.kind == "errored" and is_one and group.step:
+        return (what, " failed in ", Code(group.step), *_at(group.since))
     if group.kind == "errored":
         return (what, f" {has} failed", " in one step" if group.step else " with one error", *since)
     if group.kind == "retrying":
@@ -87,6 +87,10 @@ def _worst(group: Group) -> Sentence:
 def _instances(group: Group) -> str:
     of = f"{len(group.shares)} workflows" if len(group.shares) > 1 else group.shares[0].workflow
     return f"{many(group.count, 'instance')} of {of}"
+
+
+def _at(moment: datetime | None) -> Sentence:
+    return (" at ", Moment("minute", moment)) if moment else ()
 
 
 def _since(moment: datetime | None) -> Sentence:

@@ -106,7 +106,7 @@ def test_a_rollback_that_failed_comes_first(oli: Client, fail: Fail) -> None:
         ("1", "Rollback of charge_card: refunds are closed"),
         ("3", "charge_card: no answer within 5 s"),
     ]
-    assert page.sentence.startswith("1 instance of orders could not be rolled back since ")
+    assert page.sentence.startswith("1 instance of orders could not be rolled back at ")
     assert page.facts[0] == "3 failed for another reason"
 
 
@@ -199,6 +199,15 @@ def test_while_the_worst_error_goes_on_its_workflows_can_be_paused(oli: Client, 
     assert "Pause 2 workflows…" in first.html
     assert "button primary" not in second.html
     assert oli.get(html.unescape(address)).status_code == 200
+
+
+def test_the_error_that_goes_on_can_be_paused_also_below_another(oli: Client, fail: Fail) -> None:
+    fail(message="the amount is too small", undo=True)
+    fail(), fail()
+    first, second = Home(oli).rows
+    assert "Pause" not in first.html
+    assert "Pause 1 workflow…" in second.html
+    assert ("button primary" in first.html, "button primary" in second.html) == (True, False)
 
 
 def test_what_is_paused_is_not_paused_again(oli: Client, fail: Fail) -> None:
