@@ -28,9 +28,9 @@ def servers_of(names: Iterable[str], living: Sequence[Worker] | None = None) -> 
     return {name: _servers([one for one in living if name in one.workflows]) for name in names}
 
 
-def all_servers() -> Servers:
-    """Return all live workers, whatever they serve."""
-    return _servers(ALIVE.rows())
+def all_servers(living: Sequence[Worker] | None = None) -> Servers:
+    """Return all live workers, whatever they serve. `living` are all, if they were read already."""
+    return _servers(ALIVE.rows() if living is None else living)
 
 
 def alive() -> QuerySet[Worker]:

@@ -8,6 +8,8 @@ from django.utils import timezone
 
 from engine.values.durations import format_duration
 
+NEAR = timedelta(hours=24)  # the day of a minute is written from here on
+
 
 def first_text(moment: datetime, kind: str) -> str:
     """Return the text of a time until the browser replaces it."""
@@ -16,10 +18,23 @@ def first_text(moment: datetime, kind: str) -> str:
         return f"{moment:%H:%M:%S} UTC"
     if kind == "moment":
         return f"{moment:%Y-%m-%d %H:%M} UTC"
+    if kind == "minute":
+        return f"{moment:%H:%M}" if abs(moment - now) < NEAR else f"{moment:%Y-%m-%d %H:%M}"
+    if kind == "left":
+        return _left(int((moment - now).total_seconds()))
     if kind == "until":
         return f"in {format_duration(moment - now)}" if moment > now else "due"
     passed = max(now - moment, timedelta(0))
     return _ago(int(passed.total_seconds())) if kind == "ago" else format_duration(passed)
+
+
+def _left(seconds: int) -> str:
+    """Return a rough time to go, which need not tick."""
+    if seconds <= 0:
+        return "due"
+    if seconds < 3600:
+        return f"in {seconds} s" if seconds < 60 else f"in {seconds // 60} min"
+    return f"in {format_duration(timedelta(seconds=seconds))}"
 
 
 def _ago(seconds: int) -> str:

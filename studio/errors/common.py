@@ -26,8 +26,8 @@ class Common:
         return self.usual is None or abs(self.percent - self.usual) >= ODD
 
 
-def common_of(fingerprints: Collection[str]) -> tuple[Common, ...]:
-    """Return what stands out, the least usual first."""
+def common_of(fingerprints: Collection[str], *, most: int = failures.MOST_COMPARED) -> tuple[Common, ...]:
+    """Return what stands out, the least usual first. At most `most` instances are compared with as many others."""
     return tuple(
         Common(
             one.what,
@@ -37,7 +37,7 @@ def common_of(fingerprints: Collection[str]) -> tuple[Common, ...]:
             _percent(one.count, one.of),
             _percent(one.usual_count, one.usual_of) if one.usual_of else None,
         )
-        for one in failures.shares(fingerprints)
+        for one in failures.shares(fingerprints, most=most)
     )
 
 

@@ -77,9 +77,13 @@ def page_of(asked: ListAddress, user: Any, shown: Sequence[str] = ()) -> Page:
 
 def title_of(group: FailureGroup) -> str:
     """Return the first line of the latest message, or else the error's class."""
-    lines = (group.sample or group.message).strip().splitlines()
+    return first_line(group.sample or group.message) or group.type
+
+
+def first_line(text: str) -> str:
+    lines = text.strip().splitlines()
     line = lines[0].strip() if lines else ""
-    return (line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…") or group.type
+    return line if len(line) <= LONGEST_TITLE else f"{line[: LONGEST_TITLE - 1]}…"
 
 
 def _in_place(groups: Sequence[FailureGroup], shown: Sequence[str]) -> list[FailureGroup]:

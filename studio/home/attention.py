@@ -1,167 +1,126 @@
-"""What needs attention: counts over all instances, and a few instances of each kind."""
+"""What needs attention, of everything and of one user: groups in the order of severity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.db import connection
-from django.db.models import F
 from django.urls import reverse
 
-from engine.models import Instance
-from engine.status.gathering import without_values
-from engine.steer.requests import open_requests
-from studio.display.at_least import counted
-from studio.instances.address import list_address
+from engine.status.facts import Servers
+from engine.status.failures import current
+from engine.status.gathering import database_now
+from engine.status.servers import ALIVE, all_servers, servers_of
+from studio.home import asking, failing, overdue, paused, stuck
+from studio.home.details import with_actions, with_details
+from studio.home.group import Block, Group, cut, sort
+from studio.instances.address import address_of
+from studio.workflows.pauses import paused_of
 
-CAP = 1_001  # instances of a workflow and kind, and requests
-SHOWN = 12
+WHO = ("", "mine")
 
-# Each has its own index, see the model. `now()`, since an index cannot use another clock.
-_WHERE = {
-    "paused": "i.status = 'paused' AND i.pause_reason IS NOT NULL",
-    "retrying": "i.status = 'waiting' AND i.waiting_for = 'retry'",
-    "failed": "i.status = 'errored' AND i.finished_at > now() - interval '1 day'",
-}
-_ORDER = {"paused": "i.key DESC", "retrying": "i.key DESC", "failed": "i.finished_at DESC"}
-
-_COUNT = """
-SELECT '{kind}', name.workflow, counted.n
-  FROM unnest(%(names)s::text[]) AS name(workflow)
+# The latest of each workflow, by the index that the failures of the last day have.
+_LAST = """
+SELECT max(last.finished_at) FROM unnest(%s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
-       SELECT count(*) AS n
-         FROM (SELECT FROM engine_instance i WHERE i.workflow = name.workflow AND {where} LIMIT %(cap)s) AS capped
-       ) AS counted
- WHERE counted.n > 0
+       SELECT i.finished_at FROM engine_instance i WHERE i.workflow = name.workflow AND i.status = 'errored'
+        ORDER BY i.finished_at DESC LIMIT 1) AS last
 """
-_NEWEST = """
-(SELECT '{kind}', newest.key
-   FROM unnest(%(names)s::text[]) AS name(workflow)
-  CROSS JOIN LATERAL (
-        SELECT i.key, i.finished_at FROM engine_instance i WHERE i.workflow = name.workflow AND {where}
-         ORDER BY {order} LIMIT %(shown)s) AS newest
-  ORDER BY newest.finished_at DESC, newest.key DESC LIMIT %(shown)s)
-"""
-
-
-def _for_each_kind(query: str) -> str:
-    queries = (query.format(kind=kind, where=where, order=_ORDER[kind]) for kind, where in _WHERE.items())
-    return "UNION ALL".join(queries)
-
-
-_COUNTS, _ROWS = _for_each_kind(_COUNT), _for_each_kind(_NEWEST)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A reason to look at instances: how many there are, and the page that lists them.
+class More:
+    """Groups that have no row, and the page that has them."""
 
-    That list has more: it includes what users paused, and what failed earlier.
-    """
-
-    words: str
-    look: str  # the status that gives its color and icon
     count: int
+    words: str
     address: str
-    workflows: int = 0  # how many workflows they belong to
-    is_cut: bool = False  # there are more than in `Attention.instances`
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """What needs attention, the most urgent kind first."""
+    """What needs attention. The sentence is about everything, the rows are those that were asked for."""
 
-    paused: Kind
-    asking: Kind
-    retrying: Kind
-    failed: Kind
-    instances: tuple[Instance, ...]
-
-    @property
-    def kinds(self) -> list[Kind]:
-        return [kind for kind in (self.paused, self.asking, self.retrying, self.failed) if kind.count]
-
-    @property
-    def cut(self) -> list[Kind]:
-        return [kind for kind in self.kinds if kind.is_cut]
+    everything: tuple[Group, ...]
+    own_count: int
+    shown: tuple[Group, ...]
+    more: tuple[More, ...]
+    servers: Servers
+    last_failure_at: datetime | None  # read only if nothing needs attention
 
 
-def attention(names: Sequence[str]) -> Attention:
-    """Read what needs attention in these workflows, with four queries."""
-    counts, keys = _counts(names), _keys(names)
-    chosen = _chosen(keys)
-    asking = counted(len(keys["asking"]), CAP)
+def home_address(who: str) -> str:
+    """Return the address of the page, of everything or of one's own."""
+    return f"{reverse('studio:home')}{f'?who={who}' if who else ''}"
 
-    def is_cut(name: str, count: int) -> bool:
-        return count > sum(key in chosen for key in keys[name])
 
-    def kind(name: str, words: str, look: str) -> Kind:
-        of = counts.get(name, {})
-        count = sum(of.values())
-        return Kind(words, look, count, list_address(status=look), len(of), is_cut(name, count))
+def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
+    """Read what needs attention in these workflows, for any number of instances with at most 20 queries."""
+    now = database_now()
+    living = ALIVE.rows()
+    person = user.get_username() if hasattr(user, "get_username") else ""
+    errors = current(names, now, person=person)
+    pauses = paused.read(names, person, now)
+    long = stuck.read_long(names, person)
+    held = paused_of(names)
+    served = servers_of(sorted({*names} - {one.name for one in held}), living)  # a pause holds what it holds
+    unserved = stuck.read_unserved(served, person, now)
+    late = overdue.read(names, now)
+    questions = asking.read(names, user)
+    servers = all_servers(living)
 
+    def groups(*, own: bool) -> list[Group]:
+        blocks: chain[Block] = chain(
+            failing.blocks(errors, now, own=own),
+            paused.blocks(pauses, own=own),
+            stuck.long_blocks(long, now, own=own),
+            stuck.unserved_blocks(unserved, is_anybody=bool(servers.count), own=own),
+            () if own else overdue.blocks(late, now),
+            asking.blocks(questions, now, own=own),
+        )
+        return sort(blocks)
+
+    everything, mine = groups(own=False), groups(own=True)
+    some, others = cut(mine if who == "mine" else everything)
+    shown = with_actions(with_details(some, now), held, user, home_address(who))
     return Attention(
-        paused=kind("paused", "paused by the engine", "paused"),
-        asking=Kind(
-            "waiting for approval",
-            "approval",
-            asking,
-            f"{reverse('studio:approvals')}?box=open",
-            is_cut=is_cut("asking", asking),
-        ),
-        retrying=kind("retrying", "retrying", "retrying"),
-        failed=kind("failed", "failed in the last 24 h", "errored"),
-        instances=tuple(_instances(chosen)),
+        everything=tuple(everything),
+        own_count=len(mine),
+        shown=tuple(shown),
+        more=tuple(_more(others)),
+        servers=servers,
+        last_failure_at=None if everything else _last_failure(names),
     )
 
 
-def _counts(names: Sequence[str]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
-    for kind, workflow, n in _ask(_COUNTS, names):
-        found.setdefault(kind, {})[workflow] = counted(n, CAP)
+_LISTS = {
+    "errored": ("group", "studio:errors", ""),
+    "paused": ("paused group", "", "status:paused"),
+    "stuck": ("slow step", "", "status:running"),
+    "approval": ("question", "studio:approvals", ""),
+}
+
+
+def _more(others: Sequence[Group]) -> list[More]:
+    counts: dict[str, int] = {}
+    for group in others:
+        kind = "errored" if group.kind in ("rollback", "errored", "retrying") else group.kind
+        counts[kind] = counts.get(kind, 0) + 1
+    found = []
+    for kind, count in counts.items():
+        one, name, query = _LISTS[kind]
+        words = f"{count:,} more {one}{'' if count == 1 else 's'}"
+        found.append(More(count, words, reverse(name) if name else address_of({"query": query})))
     return found
 
 
-def _keys(names: Sequence[str]) -> dict[str, list[int]]:
-    """Read the newest keys of each kind. Requests give the keys of their instances, the next to expire first."""
-    keys: dict[str, list[int]] = {kind: [] for kind in ("paused", "asking", "retrying", "failed")}
-    for kind, key in _ask(_ROWS, names):
-        keys[kind].append(key)
-    soonest = open_requests().order_by(F("expires_at").asc(nulls_last=True), "opened_at")
-    keys["asking"] = list(soonest.values_list("instance_id", flat=True)[:CAP])
-    return keys
-
-
-def _chosen(keys: Mapping[str, Sequence[int]]) -> list[int]:
-    """Choose some of each kind, so that no kind crowds out another. An instance may be in two kinds, or ask twice."""
-    kinds = [list(dict.fromkeys(some)) for some in keys.values()]
-    return list(dict.fromkeys(key for some in share(kinds, SHOWN) for key in some))
-
-
-def _instances(keys: Sequence[int]) -> list[Instance]:
-    found = {row.key: row for row in without_values().filter(key__in=keys)}
-    return [found[key] for key in keys if key in found]
-
-
-def share(kinds: Sequence[Sequence[int]], most: int) -> list[list[int]]:
-    """Take `most` in all, one of each kind in turn."""
-    taken: list[list[int]] = [[] for _ in kinds]
-    for turn in zip_longest(*kinds):
-        for of, one in zip(taken, turn, strict=True):
-            if one is not None and sum(map(len, taken)) < most:
-                of.append(one)
-    return taken
-
-
-def _ask(query: str, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    values: dict[str, Any] = {
-        "names": list(names),
-        "cap": CAP,
-        "shown": SHOWN,
-    }
+def _last_failure(names: Sequence[str]) -> datetime | None:
     with connection.cursor() as cursor:
-        cursor.execute(query, values)
-        yield from cursor.fetchall()
+        cursor.execute(_LAST, [[*names]])
+        (found,) = cursor.fetchone()
+    at: datetime | None = found
+    return at

@@ -9,15 +9,14 @@ from typing import Any, ClassVar, Self
 from django.http import QueryDict
 
 from engine.status.search import workflow_names
-from engine.status.servers import all_servers
 from studio.access.permissions import visible
 from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
-from studio.home.attention import attention
-from studio.home.health import health
+from studio.frame.sections import read
+from studio.home.attention import WHO, attention, home_address
+from studio.home.headline import headline
 from studio.home.starts import address_of_starts, starts_of
-from studio.instances.queries import rows_of
 from studio.workflows.table import flow_table
 
 WORKFLOWS = 6
@@ -25,28 +24,38 @@ WORKFLOWS = 6
 
 @dataclass(frozen=True, slots=True)
 class HomeView(LiveView):
-    """Topic `home`."""
+    """Topic `home`, of everything or of what is the user's."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("home")
+    seconds_between: ClassVar[float] = 2.0
+    who: str = ""
 
     @classmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
-        return cls()
+        return cls.asked(given)
+
+    @classmethod
+    def asked(cls, given: QueryDict) -> Self:
+        """Return the view that an address asks for."""
+        who = given.get("who", "")
+        return cls(who if who in WHO else "")
 
     def drawing(self, user: Any) -> Drawing:
         names = visible(user, workflow_names())
-        needs = attention(names)
+        section = read("what needs you", lambda: attention(names, user, self.who))
         context = {
+            "section": section,
+            "again": home_address(self.who),
+            "attention": section.found,
+            "headline": headline(section.found, has_workflows=bool(names)),
+            "who": self.who,
             "flows": flow_table(names, most=WORKFLOWS),
             "starts": starts_of(user, names),
             "all_starts": address_of_starts(user),
-            "attention": needs,
-            "rows": rows_of(needs.instances),
-            "health": health(needs, all_servers()),
         }
         return Drawing(
             {
-                "health": Piece(render_to_string("studio/home/health.html", context)),
+                "home-head": Piece(render_to_string("studio/home/head.html", context)),
                 "attention": Piece(render_to_string("studio/home/attention.html", context)),
                 "workflow-table": Piece(render_to_string("studio/home/workflows.html", context)),
                 "my-starts": Piece(render_to_string("studio/home/starts.html", context)),

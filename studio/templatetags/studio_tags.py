@@ -108,13 +108,16 @@ def favicon(status: str) -> str:
 
 @register.simple_tag
 def at(moment: datetime | None, kind: str = "moment") -> SafeString:
-    """Render a time that the browser keeps up to date: `moment`, `clock`, `ago`, `since` or `until`."""
+    """Render a time that the browser keeps up to date.
+
+    `moment`, `minute` and `clock` are absolute; `ago`, `since`, `left` and `until` tick.
+    """
     if moment is None:
         return SafeString("")
     # The script owns the text, so updates skip it (hx-morph-skip-children) and change the attributes only.
     return format_html(
         '<time class="{}" data-kind="{}" datetime="{}" hx-morph-skip-children>{}</time>',
-        "at" if kind in ("moment", "clock") else "tick",
+        "at" if kind in ("moment", "minute", "clock") else "tick",
         kind,
         moment.isoformat(),
         first_text(moment, kind),

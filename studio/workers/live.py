@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
-from django.db import Error
 from django.http import QueryDict
+from django.urls import reverse
 
 from engine.status.pace import steps_per_minute
 from engine.status.search import workflow_names
@@ -18,26 +15,11 @@ from engine.steer.schedules import clock
 from studio.access.permissions import Verb, allowed, visible
 from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
-from studio.frame.patience import TooSlowError, patience
 from studio.frame.pieces import Drawing, Piece
+from studio.frame.sections import read
 from studio.workers.figures import figures
 from studio.workers.headline import headline
 from studio.workers.queries import read_clusters, read_queues
-
-log = logging.getLogger("studio.workers")
-
-SECONDS = 3.0  # a section waits at most so long
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """What a section read, or the number under which its failure is logged."""
-
-    name: str
-    found: Any = None
-    failed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +50,7 @@ class WorkersView(LiveView):
             "is_starting": is_starting,
             "figures": figures(waiting, wait, pace.found, failed=queues.failed, pace_failed=pace.failed),
             "headline": headline(found, waiting, clock(), is_starting=is_starting),
+            "again": reverse("studio:workers"),
             "may_act": allowed(user, Verb.ADMINISTER, None),
         }
         parts = {"workers-head": "head", "workers-figures": "figures", "workers-table": "table"}
@@ -78,14 +61,3 @@ class WorkersView(LiveView):
                 for name, part in parts.items()
             }
         )
-
-
-def read(name: str, ask: Callable[[], T]) -> Section:
-    """Read a section within its time. What went wrong is logged under a number that the page shows."""
-    try:
-        with patience(SECONDS):
-            return Section(name, ask())
-    except (Error, TooSlowError) as error:
-        number = uuid.uuid4().hex[:8]
-        log.warning("Could not read %s (request %s): %s", name, number, error)
-        return Section(name, failed=number)

@@ -74,16 +74,16 @@ class Share:
     """0 if there are none to compare with."""
 
 
-def shares(fingerprints: Collection[str]) -> list[Share]:
+def shares(fingerprints: Collection[str], *, most: int = MOST) -> list[Share]:
     """Return what stands out in the instances that fail now, what is the least usual first.
 
-    At most 1,000 of them are compared with at most 1,000 others. Secrets are left out. Without instances from before
-    the first failure, those are the usual ones that are complete.
+    At most 1,000 of them, or `most`, are compared with as many others. Secrets are left out. Without instances from
+    before the first failure, those are the usual ones that are complete.
     """
-    failing = _rows(_FAILING, fingerprints=[*fingerprints])
+    failing = _rows(_FAILING, fingerprints=[*fingerprints], most=most)
     if len(failing) < LEAST_COUNT:
         return []
-    usual = _usual(fingerprints)
+    usual = _usual(fingerprints, most)
     return _found(_counted(failing), len(failing), _counted(usual), len(usual))
 
 
@@ -100,21 +100,21 @@ def _found(
     return [share for _, share in found[:SHOWN]]
 
 
-def _usual(fingerprints: Collection[str]) -> list[Sequence[Any]]:
+def _usual(fingerprints: Collection[str], most: int) -> list[Sequence[Any]]:
     groups = Failure.objects.filter(fingerprint__in=fingerprints)
     workflows = sorted(set(groups.values_list("workflow", flat=True)))
     first = groups.aggregate(first=Min("first_seen"))["first"]
     if first is None:
         return []
     low, top = (first_key(Instance, "created_at", at) for at in (first - BEFORE, first))
-    about = {"workflows": workflows, "fingerprints": [*fingerprints]}
+    about = {"workflows": workflows, "fingerprints": [*fingerprints], "most": most}
     found = _rows(_USUAL, **about, statuses=[*_EVERY], low=low, top=top)
     return found or _rows(_USUAL, **about, statuses=["complete"], low=top, top=2**62)
 
 
 def _rows(statement: str, **values: Any) -> list[Sequence[Any]]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, {**values, "most": MOST})
+        cursor.execute(statement, values)
         return list(cursor.fetchall())
 
 

@@ -54,10 +54,18 @@ STATED = f"""
     WHERE (%(workflows)s::text[] IS NULL OR f.workflow = ANY (%(workflows)s))
 """  # noqa: S608
 
-# Errored, waiting for a retry, and failed in 14 days; the latest message. Asked for a page of groups only.
-# The error of a parent quotes its child, whose workflow one may not be allowed to see, or whose step is sensitive: of
-# such a group, the message without the child's is shown.
-_FIGURES = """
+# The latest message, asked for the groups that are shown. The error of a parent quotes its child, whose workflow one
+# may not be allowed to see, or whose step is sensitive: of such a group, the message without the child's is shown.
+LATEST = """CASE WHEN f.sample = '' OR f.type = 'ChildWorkflowError' THEN f.sample
+    ELSE coalesce(left(CASE WHEN f.of_attempts THEN (
+        SELECT a.error ->> 'message' FROM engine_attempt a WHERE a.fingerprint = f.fingerprint
+        ORDER BY a.failed_at DESC, a.number DESC LIMIT 1
+    ) ELSE (
+        SELECT i.error ->> 'message' FROM engine_instance i
+        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' ORDER BY i.finished_at DESC LIMIT 1
+    ) END, 4000), f.sample) END"""
+# Errored, waiting for a retry, and failed in 14 days. Asked for a page of groups only.
+_FIGURES = f"""
     SELECT (
         SELECT count(*) FROM engine_instance i WHERE i.fingerprint = f.fingerprint AND i.status = 'errored'
     ) AS errored, (
@@ -73,15 +81,8 @@ _FIGURES = """
         SELECT count(*) FROM engine_instance i
         WHERE i.fingerprint = f.fingerprint AND i.status = 'errored'
           AND i.finished_at >= greatest(f.counted_to, now() - interval '14 days')
-    ) END AS attempts, CASE WHEN f.sample = '' OR f.type = 'ChildWorkflowError' THEN f.sample
-    ELSE coalesce(left(CASE WHEN f.of_attempts THEN (
-        SELECT a.error ->> 'message' FROM engine_attempt a WHERE a.fingerprint = f.fingerprint
-        ORDER BY a.failed_at DESC, a.number DESC LIMIT 1
-    ) ELSE (
-        SELECT i.error ->> 'message' FROM engine_instance i
-        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' ORDER BY i.finished_at DESC LIMIT 1
-    ) END, 4000), f.sample) END AS latest
-"""
+    ) END AS attempts, {LATEST} AS latest
+"""  # noqa: S608
 _SHOWN = f"""
     SELECT {COLUMNS.replace("sample", "figures.latest")}, figures.errored, figures.retrying, figures.attempts
     FROM page f CROSS JOIN LATERAL ({_FIGURES}) AS figures

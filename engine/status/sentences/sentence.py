@@ -11,7 +11,7 @@ from engine.values.durations import format_duration
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time that ticks in the browser: `until`, `since`, `ago` or `moment`."""
+    """A time that ticks in the browser: `until`, `left`, `since`, `ago`, `moment` or `minute`."""
 
     kind: str
     at: datetime
@@ -38,10 +38,12 @@ def _word(part: Part, now: datetime) -> str:
         return part
     if isinstance(part, Code):
         return quoted(part.text)
-    if part.kind == "until":
+    if part.kind in ("until", "left"):
         return f"in {format_duration(part.at - now)}" if part.at > now else "due"
     if part.kind == "moment":
         return f"{part.at:%Y-%m-%d %H:%M:%S} UTC"
+    if part.kind == "minute":
+        return f"{part.at:%Y-%m-%d %H:%M} UTC"
     passed = format_duration(max(now - part.at, timedelta(0)))
     return f"{passed} ago" if part.kind == "ago" else passed
 

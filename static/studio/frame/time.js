@@ -18,13 +18,20 @@
     if (s < 3600) return `${Math.floor(s / 60)} min ago`;
     return s < 86400 ? `${Math.floor(s / 3600)} h ago` : `${Math.floor(s / 86400)} d ago`;
   }
+  function left(s) {
+    if (s <= 0) return "due";
+    if (s < 3600) return s < 60 ? `in ${s} s` : `in ${Math.floor(s / 60)} min`;
+    return `in ${span(s * 1000)}`;
+  }
   const clock = (Studio.clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`);
   const day = (t) => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
   const TEXT = {
     until: (t) => (t - now() > 0 ? `in ${span(t - now() + 999)}` : "due"),
+    left: (t) => left(Math.floor((t - now() + 999) / 1000)),
     since: (t) => span(now() - t),
     ago: (t) => ago(Math.max(0, Math.floor((now() - t) / 1000))),
     clock: (t) => clock(t),
+    minute: (t) => (Math.abs(t - now()) < 864e5 ? "" : `${day(t)} `) + clock(t).slice(0, 5),
     moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
   };
   function tick() {

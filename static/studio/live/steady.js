@@ -2,7 +2,7 @@
 (() => {
   "use strict";
   const { $ } = Studio;
-  const PLACES = [":is(input, select, textarea):focus", "tr:hover", ":focus"];
+  const PLACES = [":is(input, select, textarea):focus", ":is(tr, .groups > li):hover", ":focus"];
   let held = null, top = 0;
   function isInView(node) {
     const box = node?.getBoundingClientRect();

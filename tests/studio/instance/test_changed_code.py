@@ -176,6 +176,6 @@ def test_what_the_engine_paused_needs_attention(operator: Client) -> None:
     factories.instance("paused", id="by-a-person", error=refused, rollback="running", ends_as="errored")
     paused()
     page = operator.get("/").content.decode()
-    assert "1 paused by the engine" in page
+    assert "paused until the new code is accepted" in page
     assert "order-1" in page
     assert "by-a-person" not in page

@@ -326,7 +326,7 @@ class TestAbuse:
         for _ in range(2):
             socket = await opened("topic=home", user)
             await socket.connect()
-            assert "health" in await frame(socket)
+            assert "home-head" in await frame(socket)
         one_more = await opened("topic=home", user)
         await one_more.connect()
         assert await closing_code(one_more) == consumer.TOO_MANY

@@ -1,0 +1,232 @@
+"""What fails now: instances that errored in the last day or wait for a retry, by group, and those of one person apart.
+
+Whatever the tables hold, each query ends after so many rows of an index: one descent for each group of failures, and
+the newest instances of each workflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from engine.status.failures import sql
+
+WINDOW = timedelta(days=1)
+HOUR = timedelta(hours=1)
+CAP = 1_001  # instances of a group, and of a workflow where each is looked at
+MOST = 500  # groups
+SOONEST = 20  # keys of those that wait for a retry
+
+# The newest of each workflow: whose they are, and whether a rollback of theirs failed. No index has that.
+_ERRORED = """
+SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS is_own,
+       i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at), max(i.finished_at),
+       count(*) FILTER (WHERE i.finished_at > %(hour)s), (array_agg(i.id ORDER BY i.finished_at DESC))[1]
+  FROM unnest(%(workflows)s::text[]) AS name(workflow)
+ CROSS JOIN LATERAL (
+       SELECT i.id, i.fingerprint, i.started_by, i.rollback, i.finished_at FROM engine_instance i
+        WHERE i.workflow = name.workflow AND i.status = 'errored' AND i.finished_at > %(since)s
+        ORDER BY i.finished_at DESC LIMIT %(cap)s) AS i
+ GROUP BY 1, 2, 3, 4
+"""
+_RETRYING = """
+SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS is_own, count(*), min(i.wake_at),
+       (array_agg(i.key ORDER BY i.wake_at, i.key))[1:%(soonest)s], (array_agg(i.id ORDER BY i.wake_at, i.key))[1]
+  FROM unnest(%(workflows)s::text[]) AS name(workflow)
+ CROSS JOIN LATERAL (
+       SELECT i.key, i.id, i.fingerprint, i.started_by, i.wake_at FROM engine_instance i
+        WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = 'retry'
+        ORDER BY i.key DESC LIMIT %(cap)s) AS i
+ GROUP BY 1, 2, 3
+"""
+_GROUPS = f"""
+WITH active AS MATERIALIZED (
+    SELECT f.fingerprint FROM engine_failure f
+    CROSS JOIN LATERAL (
+        SELECT FROM engine_instance i
+        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s LIMIT 1
+    ) AS recent
+    WHERE f.workflow = ANY (%(workflows)s)
+    UNION SELECT unnest(%(retrying)s::text[])
+), page AS MATERIALIZED (
+    SELECT * FROM ({sql.STATED} AND f.fingerprint IN (SELECT fingerprint FROM active)) AS stated
+    WHERE state = 'open' ORDER BY last_seen DESC, fingerprint LIMIT %(most)s
+)
+SELECT f.fingerprint, f.kin, f.workflow, f.step, f.phase, f.type, {sql.LATEST}, f.first_seen, f.last_seen,
+    errored.n, errored.in_hour, errored.last_at, first.finished_at
+FROM page f
+CROSS JOIN LATERAL (
+    SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, max(finished_at) AS last_at
+    FROM (
+        SELECT i.finished_at FROM engine_instance i
+        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
+        ORDER BY i.finished_at DESC LIMIT %(cap)s
+    ) AS capped
+) AS errored
+LEFT JOIN LATERAL (
+    SELECT i.finished_at FROM engine_instance i
+    WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
+    ORDER BY i.finished_at LIMIT 1
+) AS first ON true
+"""  # noqa: S608
+
+
+@dataclass(frozen=True, slots=True)
+class Errored:
+    """Instances of a group that errored in the last day. At `CAP`, the counts say "at least"."""
+
+    count: int = 0
+    since: datetime | None = None
+    last_at: datetime | None = None
+    in_hour: int = 0
+    newest_id: str = ""
+
+    def __add__(self, other: Errored) -> Errored:
+        if not self.count or not other.count:
+            return self if self.count else other
+        newer, older = (self, other) if _later(self.last_at, other.last_at) else (other, self)
+        since = [at for at in (self.since, other.since) if at is not None]
+        return Errored(
+            self.count + other.count,
+            min(since, default=None),
+            newer.last_at,
+            self.in_hour + other.in_hour,
+            newer.newest_id or older.newest_id,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BackingOff:
+    """Instances of a group that wait for a retry, and the keys of those whose next attempt is the soonest."""
+
+    count: int = 0
+    next_at: datetime | None = None
+    soonest: tuple[int, ...] = ()
+    soonest_id: str = ""
+
+    def __add__(self, other: BackingOff) -> BackingOff:
+        if self.next_at is None or other.next_at is None:
+            return self if self.next_at is not None else other
+        first, second = (self, other) if self.next_at <= other.next_at else (other, self)
+        keys = (*first.soonest, *second.soonest)[:SOONEST]
+        return BackingOff(self.count + other.count, first.next_at, keys, first.soonest_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The instances of a group that fail now: all of them, or those of one person."""
+
+    errored: Errored = Errored()
+    not_rolled_back: Errored = Errored()
+    """Those of the errored ones whose rollback failed, among the newest of the workflow."""
+    retrying: BackingOff = BackingOff()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.errored.count or self.retrying.count)
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentGroup:
+    """An open group that fails now. What failed before there were groups has no fingerprint, and no type."""
+
+    fingerprint: str
+    kin: str
+    workflow: str
+    step: str = ""
+    phase: str = "do"
+    type: str = ""
+    latest: str = ""
+    """Its latest message; empty if the step is sensitive."""
+    first_seen: datetime | None = None
+    last_seen: datetime | None = None
+    everything: Part = field(default_factory=Part)
+    own: Part = field(default_factory=Part)
+    """What the person has started."""
+
+
+def current(workflows: Collection[str], now: datetime, *, person: str = "") -> list[CurrentGroup]:
+    """Return the open groups of these workflows that fail now, with three queries.
+
+    `person` is who has started what is counted as their own, among the newest instances of each workflow.
+    """
+    asked: dict[str, Any] = {
+        "workflows": sorted(workflows),
+        "person": person,
+        "since": now - WINDOW,
+        "hour": now - HOUR,
+        "cap": CAP,
+        "most": MOST,
+        "soonest": SOONEST,
+    }
+    parts = _parts(_ask(_ERRORED, asked), _ask(_RETRYING, asked))
+    waiting = sorted(found for (_, found), one in parts.items() if found and one["all"].retrying.count)
+    groups = [_group(row, parts) for row in _ask(_GROUPS, {**asked, "retrying": waiting})]
+    unmarked = [
+        CurrentGroup("", "", workflow, everything=one["all"], own=one["own"])
+        for (workflow, fingerprint), one in sorted(parts.items())
+        if not fingerprint
+    ]
+    return [group for group in (*groups, *unmarked) if not group.everything.is_empty]
+
+
+_Parts = Mapping[tuple[str, str], Mapping[str, Part]]
+
+
+def _parts(errored: Sequence[tuple[Any, ...]], retrying: Sequence[tuple[Any, ...]]) -> _Parts:
+    """Return by workflow and fingerprint all that fails, and the person's own."""
+    found: dict[tuple[str, str], dict[str, Part]] = {}
+
+    def add(workflow: str, fingerprint: str, part: Part, *, is_own: bool) -> None:
+        of = found.setdefault((workflow, fingerprint), {"all": Part(), "own": Part()})
+        for name in ("all", "own") if is_own else ("all",):
+            before = of[name]
+            of[name] = Part(
+                before.errored + part.errored,
+                before.not_rolled_back + part.not_rolled_back,
+                before.retrying + part.retrying,
+            )
+
+    for workflow, fingerprint, is_own, is_stuck, count, since, last_at, in_hour, newest in errored:
+        one = Errored(count, since, last_at, in_hour, newest)
+        add(workflow, fingerprint, Part(one, one if is_stuck else Errored()), is_own=is_own)
+    for workflow, fingerprint, is_own, count, next_at, keys, soonest in retrying:
+        add(
+            workflow, fingerprint, Part(retrying=BackingOff(count, next_at, (*keys,), soonest)), is_own=is_own
+        )
+    return found
+
+
+def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
+    fingerprint, kin, workflow, step, phase, kind, latest, first_seen, last_seen = row[:9]
+    count, in_hour, last_at, since = row[9:]
+    found = parts.get((workflow, fingerprint), {"all": Part(), "own": Part()})
+    part = found["all"]
+    errored = Errored(count, since, last_at, in_hour, part.errored.newest_id)
+    return CurrentGroup(
+        fingerprint,
+        kin,
+        workflow,
+        step,
+        phase,
+        kind,
+        latest,
+        first_seen,
+        last_seen,
+        everything=Part(errored, part.not_rolled_back, part.retrying),
+        own=found["own"],
+    )
+
+
+def _later(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and (other is None or one >= other)
+
+
+def _ask(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())

@@ -1,0 +1,132 @@
+"""Requests that wait for the answers of people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db import connection
+from django.db.models import F
+from django.urls import reverse
+
+from engine.status.sentences.sentence import Moment, Sentence
+from engine.steer import requests
+from engine.steer.requests import Asked
+from studio.access.permissions import may_answer
+from studio.display.at_least import counted
+from studio.errors.groups import first_line
+from studio.home.group import SOON, Block, Group, Hour, Rank, shares_of
+
+CAP = 201  # requests, the first to expire
+HOUR = timedelta(hours=1)
+
+_PLACE = ("instance_id", "generation", "seq")
+_ABOUT = ("opened_at", "expires_at", "assignees", "instance__workflow", "instance__id")
+_QUESTIONS = """
+SELECT s.instance_id, s.generation, s.seq, s.name, coalesce(left(s.options ->> 'message', 400), '')
+  FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS place (instance_id, generation, seq)
+  JOIN engine_step s USING (instance_id, generation, seq)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """An open request."""
+
+    ref: str
+    workflow: str
+    id: str
+    name: str
+    message: str
+    opened_at: datetime
+    expires_at: datetime | None
+    is_own: bool  # this user may answer it
+
+
+def read(names: Sequence[str], user: Any) -> list[Asking]:
+    """Read the open requests, the first to expire first, with two queries."""
+    rows = requests.open_requests().filter(instance__workflow__in=names)
+    ordered = rows.order_by(F("expires_at").asc(nulls_last=True), "opened_at")
+    places = list(ordered.values_list(*_PLACE, *_ABOUT)[:CAP])
+    found = _questions([row[:3] for row in places]) if places else {}
+    return [_asking(row[:3], row[3:], found[row[:3]], user) for row in places if row[:3] in found]
+
+
+def _questions(places: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], tuple[str, str]]:
+    """Return the names of the steps and their questions, without the schemas of the answers, which may be large."""
+    with connection.cursor() as cursor:
+        cursor.execute(_QUESTIONS, [list(column) for column in zip(*places, strict=True)])
+        return {
+            (key, generation, seq): (name, message)
+            for key, generation, seq, name, message in cursor.fetchall()
+        }
+
+
+def _asking(place: tuple[int, ...], about: Sequence[Any], question: tuple[str, str], user: Any) -> Asking:
+    opened_at, expires_at, assignees, workflow, instance_id = about
+    name, message = question
+    asked = Asked(message, None, tuple(assignees))
+    return Asking(
+        ref="-".join(map(str, place)),
+        workflow=workflow,
+        id=instance_id,
+        name=name,
+        message=first_line(asked.message),
+        opened_at=opened_at,
+        expires_at=expires_at,
+        is_own=may_answer(asked, user, workflow),
+    )
+
+
+def blocks(found: Sequence[Asking], now: datetime, *, own: bool = False) -> Iterator[Block]:
+    """Yield a row for each question of a workflow."""
+    by_step: dict[tuple[str, str], list[Asking]] = {}
+    for one in found:
+        if one.is_own or not own:
+            by_step.setdefault((one.workflow, one.name), []).append(one)
+    is_cut = len(found) >= CAP
+    for (workflow, name), some in by_step.items():
+        yield (_group(workflow, name, some, now, is_cut=is_cut),)
+
+
+def _group(workflow: str, name: str, some: Sequence[Asking], now: datetime, *, is_cut: bool) -> Group:
+    first = next((one for one in some if one.is_own), some[0])  # the link leads to one that can be answered
+    expires_at, mine = some[0].expires_at, sum(one.is_own for one in some)
+    since = min(one.opened_at for one in some)
+    count = counted(len(some), len(some)) if is_cut and len(some) > 1 else len(some)
+    title = first.message or f"{name}: an answer is needed"
+    then: Sentence = ("expires ", Moment("left", expires_at)) if expires_at else (Moment("ago", since),)
+    box = "mine" if mine else "open"
+    return Group(
+        kind="approval",
+        rank=Rank.EXPIRING if expires_at is not None and expires_at - now < SOON else Rank.ASKING,
+        key=f"a-{first.ref}",
+        count=count,
+        look="approval",
+        title=title if len(some) == 1 else f"{title} · and {len(some) - 1} more",
+        shares=shares_of([(workflow, count)]),
+        line=tuple(_line(some, mine, expires_at)),
+        since=since,
+        then=then,
+        hour=Hour.of(sum(now - one.opened_at < HOUR for one in some)),
+        address=f"{reverse('studio:approvals')}?{urlencode({'box': box, 'r': first.ref})}",
+        verb="Answer" if mine else "Open",
+        only=first.id if len(some) == 1 else "",
+        next_at=expires_at,
+        own_count=mine,
+    )
+
+
+def _line(some: Sequence[Asking], mine: int, expires_at: datetime | None) -> Iterator[Sentence]:
+    if len(some) == 1:
+        yield ("waits for you" if mine else "waits for others",)
+    elif mine in (0, len(some)):
+        who = "for you" if mine else "for others"
+        yield (f"{'both' if len(some) == 2 else 'all'} wait {who}",)
+    else:
+        yield (f"{mine} wait{'s' if mine == 1 else ''} for you",)
+    if expires_at is not None:
+        yield (f"{'expires' if len(some) == 1 else 'the first expires'} at ", Moment("minute", expires_at))

@@ -1,0 +1,144 @@
+"""Errors: the groups that fail now, and their back-offs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from engine.status.failures import CurrentGroup
+from engine.status.failures.failing import CAP, WINDOW, BackingOff, Errored, Part
+from engine.status.sentences.sentence import Moment, Sentence
+from studio.display.at_least import counted
+from studio.errors.address import ErrorAddress
+from studio.errors.groups import first_line
+from studio.home.group import Block, Group, Hour, Rank, shares_of
+from studio.instances.address import address_of
+
+GROWS = timedelta(minutes=5)  # after its last failure
+MOST_SEARCHED = 20  # groups in one search
+BEFORE_GROUPS = "Failed before errors had groups"
+
+_Parts = list[tuple[CurrentGroup, Part]]
+
+
+def blocks(found: Sequence[CurrentGroup], now: datetime, *, own: bool = False) -> Iterator[Block]:
+    """Yield a row for each error, whatever the number of its workflows, with its back-offs."""
+    by_kin: dict[str, _Parts] = {}
+    for group in found:
+        part = group.own if own else group.everything
+        if not part.is_empty:
+            by_kin.setdefault(group.kin or group.workflow, []).append((group, part))
+    for parts in by_kin.values():
+        yield from _blocks_of(parts, now)
+
+
+def _blocks_of(parts: _Parts, now: datetime) -> Iterator[Block]:
+    undone = [(group, part.not_rolled_back) for group, part in parts if _is_rollback(group)]
+    errored = [(group, _others(part) if _is_rollback(group) else part.errored) for group, part in parts]
+    retrying = [(group, part.retrying) for group, part in parts if part.retrying.count]
+    last = max((group.last_seen for group, _ in parts if group.last_seen), default=now - WINDOW)
+    rank = Rank.GROWING if now - last < GROWS else Rank.ERRORED
+    heads = [
+        _errored(some, now, last, rank)
+        for rank, given in ((Rank.NOT_ROLLED_BACK, undone), (rank, errored))
+        if (some := [one for one in given if one[1].count])
+    ]
+    if not heads:
+        yield (_retrying(retrying, follows=False),)
+    elif retrying:
+        yield heads[0], _retrying(retrying, follows=True)
+    else:
+        yield (heads[0],)
+    yield from ((head,) for head in heads[1:])
+
+
+def _is_rollback(group: CurrentGroup) -> bool:
+    return group.phase == "rollback"
+
+
+def _others(part: Part) -> Errored:
+    """Return those of a rollback's group that were rolled back in the end."""
+    left = part.errored.count - part.not_rolled_back.count
+    return replace(part.errored, count=left, newest_id="") if left > 0 else Errored()
+
+
+def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: datetime, rank: Rank) -> Group:
+    newest = _newest([group for group, _ in parts])
+    fingerprints = tuple(group.fingerprint for group, _ in parts if group.fingerprint)
+    shares = shares_of((group.workflow, counted(one.count, CAP)) for group, one in parts)
+    total = sum((share.count for share in shares), start=0)
+    since = min((one.since for _, one in parts if one.since), default=None)
+    is_new = all(group.first_seen and group.first_seen > now - WINDOW for group, _ in parts)
+    only = parts[0][1].newest_id if total == 1 else ""
+    return Group(
+        kind="rollback" if rank == Rank.NOT_ROLLED_BACK else "errored",
+        rank=rank,
+        key=f"{'u' if rank == Rank.NOT_ROLLED_BACK else 'e'}-{newest.fingerprint or newest.workflow}",
+        count=total,
+        look="errored",
+        title=_title(newest),
+        shares=shares,
+        line=((f"{newest.type}, never seen before",),) if is_new and total == 1 else (),
+        since=since,
+        then=(Moment("ago", last),) if total == 1 else ("last ", Moment("ago", last)),
+        hour=Hour.of(sum(one.in_hour for _, one in parts)),
+        address=_error_address(newest),
+        only=only,
+        step=newest.step,
+        is_new=is_new,
+        fingerprints=fingerprints,
+    )
+
+
+def _retrying(parts: list[tuple[CurrentGroup, BackingOff]], *, follows: bool) -> Group:
+    newest = _newest([group for group, _ in parts])
+    fingerprints = tuple(group.fingerprint for group, _ in parts if group.fingerprint)
+    shares = shares_of((group.workflow, counted(one.count, CAP)) for group, one in parts)
+    total = sum((share.count for share in shares), start=0)
+    whole = sum((one for _, one in parts), start=BackingOff())
+    then: Sentence = ("next ", Moment("left", whole.next_at)) if whole.next_at else ()
+    return Group(
+        kind="retrying",
+        rank=Rank.RETRYING,
+        key=f"r-{newest.fingerprint or newest.workflow}",
+        count=total,
+        look="retrying",
+        title="The same error, backing off" if follows else _title(newest),
+        shares=shares,
+        line=(),
+        since=None,
+        then=then,
+        hour=Hour.of(0),
+        address=_search_address(newest, fingerprints),
+        only=whole.soonest_id if total == 1 else "",
+        step=newest.step,
+        follows=follows,
+        fingerprints=fingerprints,
+        soonest=whole.soonest,
+        next_at=whole.next_at,
+    )
+
+
+def _newest(groups: Sequence[CurrentGroup]) -> CurrentGroup:
+    return max(groups, key=lambda group: (group.last_seen is not None, group.last_seen, group.fingerprint))
+
+
+def _title(group: CurrentGroup) -> str:
+    if not group.fingerprint:
+        return BEFORE_GROUPS
+    where = group.step or "handler"
+    where = f"Rollback of {where}" if _is_rollback(group) else where
+    return f"{where}: {first_line(group.latest) or group.type}"
+
+
+def _error_address(group: CurrentGroup) -> str:
+    if group.fingerprint:
+        return ErrorAddress(group.fingerprint).url()
+    return address_of({"query": f"status:errored workflow:{group.workflow}"})
+
+
+def _search_address(group: CurrentGroup, fingerprints: Sequence[str]) -> str:
+    if fingerprints:
+        return address_of({"query": f"error-group:{','.join(fingerprints[:MOST_SEARCHED])} status:retrying"})
+    return address_of({"query": f"status:retrying workflow:{group.workflow}"})

@@ -1,0 +1,142 @@
+"""A group of what needs attention, as its row shows it, and the order of severity. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+
+from engine.status.sentences.sentence import Sentence
+from studio.errors.bars import SmallBars, small_bars
+from studio.workflows.pauses import Pauses
+
+SHOWN_ERRORS = 10  # rows of errors and their back-offs
+SHOWN_OTHERS = 5  # rows of each other kind
+MOST_NAMES = 4
+LONGEST_TITLE = 140
+FEW = 2  # in the last hour; fewer are said in words
+
+
+class Rank(IntEnum):
+    """How severe a group is, the worst first."""
+
+    NOT_ROLLED_BACK = 0
+    GROWING = 1
+    ERRORED = 2
+    PAUSED = 3
+    EXPIRING = 4  # an approval, within the hour
+    STUCK = 5  # or without a worker
+    RETRYING = 6
+    OVERDUE = 7
+    ASKING = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of a group is of one workflow."""
+
+    workflow: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """The last hour: bars where something changes, otherwise words."""
+
+    words: str
+    bars: SmallBars | None = None
+
+    @classmethod
+    def of(cls, count: int, counts: Sequence[int] = ()) -> Hour:
+        words = f"{count:,} new" if count else "none new"
+        return cls(words, small_bars(counts) if sum(counts) >= FEW else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What needs attention for one reason: how many, of which workflows, since when, and where to act."""
+
+    kind: str
+    rank: Rank
+    key: str  # of the row
+    count: int
+    look: str
+    title: str
+    shares: tuple[Share, ...]
+    line: tuple[Sentence, ...]
+    since: datetime | None
+    then: Sentence
+    hour: Hour
+    address: str
+    verb: str = "Open"
+    only: str = ""  # the id of the instance of a group of one
+    step: str = ""
+    is_new: bool = False
+    follows: bool = False  # the back-offs of the group before
+    is_leading: bool = False
+    fingerprints: tuple[str, ...] = ()
+    soonest: tuple[int, ...] = ()  # keys of instances whose next attempt is the soonest
+    next_at: datetime | None = None
+    own_count: int = 0  # of approvals: those that the user may answer
+    pauses: Pauses | None = None  # of the worst error, while it goes on and not all its workflows are paused
+    may_pause: bool = False
+
+    @property
+    def short_title(self) -> str:
+        return self.title if len(self.title) <= LONGEST_TITLE else f"{self.title[: LONGEST_TITLE - 1]}…"
+
+    @property
+    def word(self) -> str:
+        return {"stuck": "running", "unserved": "queued", "overdue": "overdue"}.get(self.kind, "")
+
+    @property
+    def named(self) -> tuple[Share, ...]:
+        return self.shares[:MOST_NAMES]
+
+    @property
+    def unnamed(self) -> int:
+        return len(self.shares) - len(self.named)
+
+    @property
+    def is_of_one(self) -> bool:
+        return bool(self.only)
+
+
+Block = tuple[Group, ...]  # a group, and its back-offs
+
+
+def sort(blocks: Iterable[Block]) -> list[Group]:
+    """Sort by severity; within a kind the larger, then the newer. Approvals: the first to expire."""
+    return [group for block in sorted(blocks, key=lambda one: _place(one[0])) for group in block]
+
+
+def cut(groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
+    """Return the groups that are shown, and the others: no kind crowds out another."""
+    shown, others = list[Group](), list[Group]()
+    left = {"errors": SHOWN_ERRORS}
+    for group in groups:
+        kind = "errors" if group.fingerprints or group.kind in ("errored", "retrying") else group.kind
+        room = left.setdefault(kind, SHOWN_OTHERS)
+        (shown if room > 0 else others).append(group)
+        left[kind] = room - 1
+    return shown, others
+
+
+def shares_of(pairs: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
+    """Add up by workflow, the most first."""
+    counts: dict[str, int] = {}
+    for workflow, count in pairs:
+        counts[workflow] = counts[workflow] + count if workflow in counts else count
+    return tuple(Share(name, n) for name, n in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
+
+
+def _place(group: Group) -> tuple[float, ...]:
+    at = group.since.timestamp() if group.since else 0.0
+    if group.rank in (Rank.EXPIRING, Rank.ASKING):
+        soon = group.next_at.timestamp() if group.next_at else float("inf")
+        return (group.rank, soon, -group.count, -at)
+    return (group.rank, -group.count, -at)
+
+
+SOON = timedelta(hours=1)
