@@ -60,6 +60,6 @@ def _now(row: Row, failed_in: str | None) -> Sentence:
         case "errored" if failed_in:
             return (f"failed in {isolated(failed_in)}",)
         case "retrying" if row.instance.wake_at is not None:
-            return ("next attempt ", Moment("moment", row.instance.wake_at))
+            return ("next attempt ", Moment("minute", row.instance.wake_at))
         case status:
             return row.now or (status.replace("_", " "),)
