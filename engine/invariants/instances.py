@@ -24,6 +24,8 @@ TIMES = {
     "engine_notice": ("coalesce(instance_key, 0)", ("at", "taken_until")),
     "engine_failure": ("0", ("counted_to", "decided_at", "first_seen", "ignored_until")),
     "engine_failure_count": ("0", ("hour",)),
+    "engine_bulk_job": ("0", ("aborted_at", "created_at", "finished_at", "paused_at")),
+    "engine_bulk_item": ("instance_key", ("at",)),
     "engine_worker": ("0", ("drained_at", "seen_at", "started_at")),
 }
 
