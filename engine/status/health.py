@@ -71,7 +71,7 @@ SELECT
               AND i.finished_at > now() - interval '1 day' LIMIT %(most)s
         ) AS of_workflow LIMIT %(most)s
     ) AS failed) AS failed_in_24_h
-"""
+"""  # noqa: S608 - constants of ours
 
 log = logging.getLogger("reprise.health")
 

@@ -1,0 +1,26 @@
+"""Bulk jobs from code: retry, pause, resume, terminate or restart many instances, in the background."""
+
+from engine.bulk.actions import BulkAction
+from engine.bulk.jobs import abort, pause, resume, retry_failed, start
+from engine.bulk.preview import Preview, Share, preview
+from engine.bulk.reading import BulkStatus, Item, Job, get, items, jobs
+from engine.bulk.selection import MOST_INSTANCES
+
+__all__ = [
+    "MOST_INSTANCES",
+    "BulkAction",
+    "BulkStatus",
+    "Item",
+    "Job",
+    "Preview",
+    "Share",
+    "abort",
+    "get",
+    "items",
+    "jobs",
+    "pause",
+    "preview",
+    "resume",
+    "retry_failed",
+    "start",
+]
