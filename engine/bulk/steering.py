@@ -70,7 +70,7 @@ def start(
     with transaction.atomic():
         row = BulkJob.objects.create(
             id=new_instance_id(),
-            action=chosen,
+            action=str(chosen),
             arguments=arguments,
             query=found.text,
             actor=cause.actor,
@@ -190,5 +190,5 @@ def _write(row: BulkJob, **changes: Any) -> None:
 
 
 def _note(verb: str, row: BulkJob, cause: audit.Cause, *, before: str = "", after: str = "") -> None:
-    data = {"bulk": row.id, "action": row.action, "query": row.query, "total": row.total}
+    data = {"bulk": row.id, "action": str(row.action), "query": row.query, "total": row.total}
     audit.note(verb, "", cause, before=before, after=after, data=data)
