@@ -1,13 +1,11 @@
 """Bulk jobs from code: retry, pause, resume, terminate or restart many instances, in the background."""
 
 from engine.bulk.actions import BulkAction
-from engine.bulk.steering import abort, pause, resume, retry_failed, start
 from engine.bulk.previewing import Preview, Share, preview
 from engine.bulk.reading import BulkStatus, Item, Job, get, items, jobs
-from engine.bulk.selection import MOST_INSTANCES
+from engine.bulk.steering import abort, pause, resume, retry_failed, start
 
 __all__ = [
-    "MOST_INSTANCES",
     "BulkAction",
     "BulkStatus",
     "Item",

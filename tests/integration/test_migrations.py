@@ -60,7 +60,14 @@ AUDITED = """
     INSERT INTO engine_audit (verb, actor, user_key, workflow, instance_id, before, after, outcome, reason, at)
     VALUES ('pause', 'ana', '', 'w', 'one', '', '', 'done', '', %s)
 """
-NEW_TABLES = ("engine_failure", "engine_failure_count", "engine_indexedpath", "engine_searchvalue")
+NEW_TABLES = (
+    "engine_bulk_item",
+    "engine_bulk_job",
+    "engine_failure",
+    "engine_failure_count",
+    "engine_indexedpath",
+    "engine_searchvalue",
+)
 
 Rows = dict[str, list[dict[str, object]]]
 
@@ -194,7 +201,10 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
     new = {table: list[dict[str, object]]() for table in NEW_TABLES}
     assert _sorted(_without_new_columns(earlier.rows(), before)) == {**before, **new}
     recorded = earlier.ask("SELECT name FROM django_migrations WHERE app = 'engine' ORDER BY 1")
-    names = ("0001_start", "0002_search", "0005_restart", "0006_failures", "0007_workers", "0008_exhausted")
+    names = (
+        *("0001_start", "0002_search", "0005_restart", "0006_failures", "0007_workers", "0008_exhausted"),
+        "0010_bulk",
+    )
     assert recorded == [(name,) for name in names]
     upgraded = earlier.schema()
     earlier.migrate("engine", "zero")

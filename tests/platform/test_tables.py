@@ -19,7 +19,15 @@ from studio.embedded import EmbeddedServer, socket_dir
 from studio.supervisor.address import answers
 from tests.live import PROJECT, LiveStack, free_port
 
-ENGINE = ("0001_start", "0002_search", "0005_restart", "0006_failures", "0007_workers", "0008_exhausted")
+ENGINE = (
+    "0001_start",
+    "0002_search",
+    "0005_restart",
+    "0006_failures",
+    "0007_workers",
+    "0008_exhausted",
+    "0010_bulk",
+)
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)
 NAMED = 3  # in a message

@@ -27,7 +27,7 @@ from tests.processes import MARK, marked
 
 TABLES = (
     "engine_instance, engine_generation, engine_step, engine_attempt, engine_event, engine_log, engine_worker, "
-    "engine_notice"
+    "engine_notice, engine_bulk_job, engine_bulk_item"
 )
 
 # A wait that takes longer fails the test; how long a busy machine takes is not tested.

@@ -137,7 +137,7 @@ MODELS = {
     "Worker": "engine.models.worker",
 }
 OF_THE_ENGINE = {"is_old_milestone"}
-MODULES = ("requests", "schedules", "restart", "secrets", "failures", "workers")
+MODULES = ("requests", "schedules", "restart", "secrets", "failures", "workers", "bulk")
 
 
 def group(name: str) -> str:
@@ -157,6 +157,11 @@ def module(name: str) -> str:
             parts += _class(Entry("engine.status.failures.found", kind))
         parts += _class(Entry("engine.status.failures.shares", "Share"))
         parts += _class(Entry("engine.status.failures.recovered", "Recovered"))
+    if name == "bulk":
+        for kind in ("Preview", "Share"):
+            parts += _class(Entry("engine.bulk.previewing", kind))
+        for kind in ("Job", "Item"):
+            parts += _class(Entry("engine.bulk.reading", kind))
     if name == "workers":
         parts += _class(Entry("engine.steer.workers", "Drained"))
     return "\n\n".join(parts)
