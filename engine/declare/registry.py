@@ -205,7 +205,7 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
     """The workflows declared in this process, by name: `workflows["ship-order"]`. A mapping, so `in`, `get`, `len`
     and iteration work. An unknown name raises UnknownWorkflowError, which lists similar names.
 
-    The workflows of Reprise itself are found by name, but are neither listed nor counted.
+    The workflows of Reprise itself are not in it: nobody starts them by name.
     """
 
     def __init__(self) -> None:
@@ -214,7 +214,7 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
 
     def __getitem__(self, name: str) -> Workflow[Any, Any]:
         try:
-            return self.served[name]
+            return self._workflows[name]
         except KeyError:
             raise UnknownWorkflowError(name, self._workflows) from None
 

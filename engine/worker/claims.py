@@ -36,7 +36,7 @@ MakeCycle = Callable[[CycleHost, Claimed, History], Cycle]
 
 
 def make_cycle(host: CycleHost, claimed: Claimed, history: History) -> Cycle:
-    return Cycle(host, workflows[claimed.workflow], claimed, history)
+    return Cycle(host, workflows.served[claimed.workflow], claimed, history)
 
 
 class Claimer:

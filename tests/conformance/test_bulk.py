@@ -18,6 +18,7 @@ from engine import (
     LimitError,
     RollbackContext,
     StepContext,
+    UnknownWorkflowError,
     WorkflowStep,
     bulk,
     workflow,
@@ -500,8 +501,10 @@ def test_nobody_can_declare_a_workflow_with_a_name_of_reprise() -> None:
         @workflow("reprise.bulk")
         async def mine(step: WorkflowStep) -> None: ...
 
-    assert "reprise.bulk" not in list(workflows)
-    assert workflows["reprise.bulk"].name == "reprise.bulk"
+    assert "reprise.bulk" not in workflows
+    assert "reprise.bulk" in workflows.served
+    with pytest.raises(UnknownWorkflowError):
+        workflows["reprise.bulk"]
 
 
 def test_jobs_are_never_the_subject_of_a_job(waiting: Any) -> None:

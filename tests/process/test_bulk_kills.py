@@ -14,8 +14,8 @@ from tests.process.program.workflows import event, program, work
 
 pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
-COUNT = 400
-KILLS = 4
+COUNT = 300
+KILLS = 3
 
 
 def test_whatever_is_killed_each_instance_is_restarted_once(arena: Arena) -> None:

@@ -108,7 +108,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "engine.declare.registry",
             "Registry",
             "workflows",
-            internal=_internal("codes_that_pause", "limits", "add"),
+            internal=_internal("codes_that_pause", "limits", "add", "served"),
             title="The registry `workflows`",
         ),
     ),
