@@ -512,11 +512,3 @@ def test_jobs_are_never_the_subject_of_a_job(waiting: Any) -> None:
     job = bulk.start("pause", "workflow:bulk-waiting")
     assert bulk.preview("terminate", "system:yes").total == 0
     assert bulk.preview("terminate", instances=[worker_of(job)]).total == 0
-
-
-def test_the_counts_of_a_job_are_those_of_its_items(order: Any) -> None:
-    ended(order, 2)
-    run(bulk.start("retry", "workflow:bulk-order"))
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT outcome, count(*) FROM engine_bulk_item GROUP BY outcome")
-        assert dict(cursor.fetchall()) == {"done": 2}
