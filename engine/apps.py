@@ -51,7 +51,7 @@ class EngineConfig(AppConfig):
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
-        from engine.bulk import removal  # declares the workflow of bulk jobs
+        from engine.jobs import removal  # declares the workflow of bulk jobs
         from engine.steer import housekeeping
 
         housekeeping.add(removal.sweep)

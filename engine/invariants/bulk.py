@@ -1,4 +1,4 @@
-"""Invariants of bulk jobs. Of older ones, items may already be deleted (`engine.bulk.removal`)."""
+"""Invariants of bulk jobs. Of older ones, items may already be deleted (`engine.jobs.removal`)."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from engine import (
     workflow,
     workflows,
 )
-from engine.bulk import actions, batch, removal, selection, steering
+from engine.jobs import actions, batch, removal, selection, steering
 from engine.models import Attempt, Audit, BulkItem, BulkJob, Instance, Step
 from engine.steer import lifecycle
 from engine.steer.clock import database_time

@@ -158,10 +158,10 @@ def module(name: str) -> str:
         parts += _class(Entry("engine.status.failures.shares", "Share"))
         parts += _class(Entry("engine.status.failures.recovered", "Recovered"))
     if name == "bulk":
-        for kind in ("Preview", "Share"):
-            parts += _class(Entry("engine.bulk.previewing", kind))
+        for kind in ("Preview", "Skipped"):
+            parts += _class(Entry("engine.jobs.previewing", kind))
         for kind in ("Job", "Item"):
-            parts += _class(Entry("engine.bulk.reading", kind))
+            parts += _class(Entry("engine.jobs.reading", kind))
     if name == "workers":
         parts += _class(Entry("engine.steer.workers", "Drained"))
     return "\n\n".join(parts)

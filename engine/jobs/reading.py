@@ -9,8 +9,8 @@ from typing import Any
 
 from django.db import connection
 
-from engine.bulk.reasons import in_words
-from engine.bulk.workflow import NAME
+from engine.jobs.reasons import in_words
+from engine.jobs.workflow import NAME
 from engine.models import BulkItem, BulkJob, Instance
 from engine.values import between_steps
 from engine.values.errors import BulkJobNotFoundError

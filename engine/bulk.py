@@ -1,9 +1,9 @@
 """Bulk jobs from code: retry, pause, resume, terminate or restart many instances, in the background."""
 
-from engine.bulk.actions import BulkAction
-from engine.bulk.previewing import Preview, Share, preview
-from engine.bulk.reading import BulkStatus, Item, Job, get, items, jobs
-from engine.bulk.steering import abort, pause, resume, retry_failed, start
+from engine.jobs.actions import BulkAction
+from engine.jobs.previewing import Preview, Skipped, preview
+from engine.jobs.reading import BulkStatus, Item, Job, get, items, jobs
+from engine.jobs.steering import abort, pause, resume, retry_failed, start
 
 __all__ = [
     "BulkAction",
@@ -11,7 +11,7 @@ __all__ = [
     "Item",
     "Job",
     "Preview",
-    "Share",
+    "Skipped",
     "abort",
     "get",
     "items",

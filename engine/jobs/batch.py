@@ -16,8 +16,8 @@ from typing import Any
 from django.db import OperationalError, connection, transaction
 from django.db.models import F
 
-from engine.bulk.actions import REFUSAL, perform
-from engine.bulk.reasons import LOCKED, NOT_FOUND, SKIPS, STALE
+from engine.jobs.actions import REFUSAL, perform
+from engine.jobs.reasons import LOCKED, NOT_FOUND, SKIPS, STALE
 from engine.models import BulkItem, BulkJob, Instance
 from engine.steer.clock import database_time
 from engine.values.errors import RepriseError

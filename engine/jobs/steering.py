@@ -12,10 +12,10 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import F
 
-from engine.bulk.actions import REFUSAL, checked
-from engine.bulk.reading import BulkStatus, Job, get, job_of
-from engine.bulk.selection import Selection, check_size, selected
-from engine.bulk.workflow import NAME, BulkParams, bulk
+from engine.jobs.actions import REFUSAL, checked
+from engine.jobs.reading import BulkStatus, Job, get, job_of
+from engine.jobs.selection import Selection, check_size, selected
+from engine.jobs.workflow import NAME, BulkParams, bulk
 from engine.models import BulkItem, BulkJob, Instance
 from engine.steer import audit, lifecycle, notify, restart
 from engine.steer.clock import database_time

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
-from engine.bulk.workflow import NAME
+from engine.jobs.workflow import NAME
 from engine.steer.clock import database_time
 
 KEPT = timedelta(days=30)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from engine.bulk.actions import REFUSAL, ROLLED_BACK, checked
-from engine.bulk.reasons import in_words
-from engine.bulk.selection import check_size, selected
+from engine.jobs.actions import REFUSAL, ROLLED_BACK, checked
+from engine.jobs.reasons import in_words
+from engine.jobs.selection import check_size, selected
 from engine.models import Instance
 from engine.values import between_steps
 
@@ -23,7 +23,7 @@ _GROUPS = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Skipped:
     """Instances to which the action does not apply for one reason."""
 
     code: str
@@ -48,9 +48,9 @@ class Preview:
     """To how many of them the action applies."""
     examples: tuple[str, ...]
     """Up to three of these, as `workflow/id`."""
-    rolled_back: Share | None
+    rolled_back: Skipped | None
     """Of a retry, those whose steps were rolled back: they can only be restarted. None if there are none."""
-    skipped: tuple[Share, ...]
+    skipped: tuple[Skipped, ...]
     """The others that would be skipped, by reason, most first."""
 
 
@@ -74,7 +74,8 @@ def preview(
     with connection.cursor() as cursor:
         cursor.execute(statement, found.params)
         shares = [
-            Share(code, in_words(code), count, tuple(examples)) for code, count, examples in cursor.fetchall()
+            Skipped(code, in_words(code), count, tuple(examples))
+            for code, count, examples in cursor.fetchall()
         ]
     total = sum(one.count for one in shares)
     check_size(total)

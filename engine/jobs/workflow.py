@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.bulk.batch import Batch, run
 from engine.decorators import workflow
+from engine.jobs.batch import Batch, run
 from engine.replay.step.workflow_step import WorkflowStep
 from engine.values.system import PREFIX
 
 NAME = f"{PREFIX}bulk"
-KEPT = "30d"  # as long as the rows of the job (`engine.bulk.removal`)
+KEPT = "30d"  # as long as the rows of the job (`engine.jobs.removal`)
 
 
 @dataclass(frozen=True, slots=True)
