@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.replay.step.workflow_step import WorkflowStep as WorkflowStep
     from engine.values.errors import AtomicStepError as AtomicStepError
     from engine.values.errors import BetweenStepsError as BetweenStepsError
+    from engine.values.errors import BulkJobNotFoundError as BulkJobNotFoundError
     from engine.values.errors import ChildIdTakenError as ChildIdTakenError
     from engine.values.errors import ChildWorkflowError as ChildWorkflowError
     from engine.values.errors import CodeChangedError as CodeChangedError
@@ -85,6 +86,7 @@ if TYPE_CHECKING:
 _ERRORS = (
     "AtomicStepError",
     "BetweenStepsError",
+    "BulkJobNotFoundError",
     "ChildIdTakenError",
     "ChildWorkflowError",
     "CodeChangedError",

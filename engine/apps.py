@@ -51,6 +51,10 @@ class EngineConfig(AppConfig):
         secrets.install()  # before the declarations, which may contain secrets
         # Found as Django finds admin.py. A mistake in a declaration stops the start here, where it is noticed.
         autodiscover_modules("workflows")
+        from engine.jobs import removal  # declares the workflow of bulk jobs
+        from engine.steer import housekeeping
+
+        housekeeping.add(removal.sweep)
         for module in usable("MODULES"):
             import_module(module)
         # Without django-q the engine can still start and steer instances; it only runs none here.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,6 +28,7 @@ from engine.values.identity import check_workflow_name
 from engine.values.retention_rules import Retention
 from engine.values.retry import StepOptions
 from engine.values.serialization import Codec
+from engine.values.system import is_system
 
 if TYPE_CHECKING:
     from engine.models import Instance
@@ -202,10 +204,13 @@ class Workflow(Generic[P, R]):
 class Registry(Mapping[str, Workflow[Any, Any]]):
     """The workflows declared in this process, by name: `workflows["ship-order"]`. A mapping, so `in`, `get`, `len`
     and iteration work. An unknown name raises UnknownWorkflowError, which lists similar names.
+
+    The workflows of Reprise itself are not in it: nobody starts them by name.
     """
 
     def __init__(self) -> None:
         self._workflows: dict[str, Workflow[Any, Any]] = {}
+        self._system: dict[str, Workflow[Any, Any]] = {}
 
     def __getitem__(self, name: str) -> Workflow[Any, Any]:
         try:
@@ -219,6 +224,11 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
     def __len__(self) -> int:
         return len(self._workflows)
 
+    @property
+    def served(self) -> Mapping[str, Workflow[Any, Any]]:
+        """All workflows whose instances this process can run: with those of Reprise itself."""
+        return ChainMap(self._workflows, self._system)
+
     def codes_that_pause(self) -> dict[str, str]:
         """Return the fingerprints, by name, of the workflows whose instances pause when their code changes."""
         known = self._workflows.values()
@@ -231,13 +241,14 @@ class Registry(Mapping[str, Workflow[Any, Any]]):
 
     def add(self, workflow: Workflow[Any, Any]) -> None:
         """Register a workflow. Raises DeclarationError if another one has its name."""
-        known = self._workflows.setdefault(workflow.name, workflow)
+        home = self._system if is_system(workflow.name) else self._workflows
+        known = home.setdefault(workflow.name, workflow)
         # The same place is the same declaration: its module failed halfway and is being imported again.
         if known.source != workflow.source:
             file, line = known.source
             rule = f'The workflow in {file}, line {line}, already has this name. Rename one of them: @workflow("…").'
             raise DeclarationError(f'Workflow "{workflow.name}"', "name", rule)
-        self._workflows[workflow.name] = workflow
+        home[workflow.name] = workflow
 
 
 workflows = Registry()
@@ -276,6 +287,8 @@ def declare_workflow(function: object, name: str | None, options: Mapping[str, o
 
 
 def _name(handler: Handler, name: str | None) -> str:
+    if name is not None and is_system(name) and handler.function.__module__.startswith("engine."):
+        return name
     try:
         return check_workflow_name(handler.function.__name__.replace("_", "-") if name is None else name)
     except InvalidNameError as problem:

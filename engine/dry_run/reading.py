@@ -12,6 +12,7 @@ from engine.replay.host import Claimed
 from engine.replay.records.history import History, Page
 from engine.values.columns import microseconds
 from engine.values.states import FINAL
+from engine.values.system import NOT_SYSTEM
 from engine.worker.database import history_sql, rows
 
 BATCH = 200  # instances
@@ -20,6 +21,7 @@ BATCH_BYTES = 4 * 1024 * 1024  # of params and steps, as stored
 _OPEN = f"""
     SELECT i.key FROM engine_instance i
     WHERE i.key > %(after)s AND NOT i.status = ANY (%(final)s)
+      AND {NOT_SYSTEM}
       AND (%(workflows)s::text[] IS NULL OR i.workflow = ANY (%(workflows)s))
     ORDER BY i.key LIMIT {BATCH}
 """

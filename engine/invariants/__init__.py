@@ -7,6 +7,7 @@ queries exist anyway, for a database that was restored, repaired by hand, or los
 from __future__ import annotations
 
 from engine.invariants import (
+    bulk,
     counts,
     ends,
     events,
@@ -35,6 +36,7 @@ INVARIANTS: tuple[Invariant, ...] = (
     *searching.INVARIANTS,
     *failures.INVARIANTS,
     *counts.INVARIANTS,
+    *bulk.INVARIANTS,
 )
 
 # What the tables cannot show, or only in part. Tests of the running system cover it.

@@ -5,6 +5,7 @@ a plain `save()` would break.
 """
 
 from engine.models.audit import Audit
+from engine.models.bulk import BulkItem, BulkJob
 from engine.models.count import WorkflowCount, WorkflowCountDelta
 from engine.models.event import Event
 from engine.models.failure import Failure, FailureCount
@@ -21,6 +22,8 @@ from engine.models.worker import Worker
 __all__ = [
     "Attempt",
     "Audit",
+    "BulkItem",
+    "BulkJob",
     "EndedRequest",
     "Event",
     "Failure",

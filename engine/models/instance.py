@@ -18,6 +18,7 @@ from engine.models.step import Step
 from engine.models.typed import Output_co, Typed
 from engine.values.between_steps import async_twin
 from engine.values.states import FINAL, InstanceStatus
+from engine.values.system import PREFIX
 from engine.values.unchanged import UNCHANGED
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class InstanceQuerySet(models.QuerySet["Instance"]):
     def open(self) -> InstanceQuerySet:
         """Leave out finished instances."""
         return self.exclude(status__in=FINAL)
+
+    def of_users(self) -> InstanceQuerySet:
+        """Leave out the instances of Reprise's own workflows."""
+        return self.exclude(workflow__startswith=PREFIX)
 
 
 class Instance(models.Model, Typed[Output_co]):

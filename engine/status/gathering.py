@@ -13,6 +13,7 @@ from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast, Left
 
 from engine.models import Attempt, Audit, Instance, PauseRow, Step, Worker
+from engine.models.instance import InstanceQuerySet
 from engine.status.errors import beginning_of_error, error_line
 from engine.status.facts import Capacity, Hold, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.prepared import CLOCK, Call, Prepared, together
@@ -117,7 +118,7 @@ def facts_by_key(instances: Sequence[Instance]) -> dict[int, StatusFacts]:
     }
 
 
-def without_values() -> QuerySet[Instance]:
+def without_values() -> InstanceQuerySet:
     """Return the query without params and outputs, and with only the beginning of errors."""
     return Instance.objects.defer("params", "output", "error", "pause_reason", "tags").annotate(
         error_text=Left(Cast("error", TextField()), 4_000),

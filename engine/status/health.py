@@ -18,13 +18,15 @@ from engine.status.limits import MOST, counted
 from engine.status.limits import Limits as Limits
 from engine.status.servers import ALIVE_FOR
 from engine.values.durations import format_duration
+from engine.values.system import NOT_SYSTEM
 
-_FACTS = """
-WITH RECURSIVE name AS (
+_FACTS = f"""
+WITH RECURSIVE every_name AS (
     (SELECT workflow FROM engine_instance ORDER BY workflow LIMIT 1)
     UNION ALL
-    SELECT (SELECT workflow FROM engine_instance WHERE workflow > name.workflow ORDER BY workflow LIMIT 1)
-      FROM name WHERE name.workflow IS NOT NULL
+    SELECT (SELECT workflow FROM engine_instance WHERE workflow > every_name.workflow ORDER BY workflow LIMIT 1)
+      FROM every_name WHERE every_name.workflow IS NOT NULL
+), name AS (SELECT workflow FROM every_name WHERE {NOT_SYSTEM}
 ), full_ones AS (
     SELECT l.name FROM unnest(%(limited)s::text[], %(limits)s::integer[]) AS l(name, most)
     WHERE l.most <= (
@@ -81,7 +83,7 @@ SELECT
               AND i.finished_at > now() - interval '1 day' LIMIT %(most)s
         ) AS of_workflow LIMIT %(most)s
     ) AS failed) AS failed_in_24_h
-"""
+"""  # noqa: S608 - constants of ours
 
 log = logging.getLogger("reprise.health")
 

@@ -53,7 +53,7 @@ def arguments(notice: Notice) -> dict[str, Any]:
 
 def sender(notice: Notice) -> Workflow[Any, Any] | None:
     """Return the workflow of the notice, if this process declares it."""
-    return workflows.get(notice.workflow)
+    return workflows.served.get(notice.workflow)
 
 
 def line(notice: Notice) -> str:

@@ -13,6 +13,7 @@ from django.db.models.lookups import StartsWith
 from engine.declare.registry import workflows
 from engine.models import Instance
 from engine.values.states import InstanceStatus
+from engine.values.system import is_system
 
 # Up to this many IDs with the same prefix are read first. If there are more, the newest are found soon in any order.
 MOST_ALIKE = 10_000
@@ -57,12 +58,15 @@ SELECT low FROM halves WHERE low >= high
 """
 
 
-def workflow_names() -> list[str]:
-    """Return the names of the workflows in the code and of those that only exist in the database."""
+def workflow_names(*, of_system: bool = False) -> list[str]:
+    """Return the names of the workflows in the code and of those that only exist in the database.
+
+    Those of Reprise itself are left out; with `of_system`, they are all that is returned.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_RECORDED)
         recorded = {row[0] for row in cursor.fetchall()}
-    return sorted(recorded | set(workflows))
+    return sorted(name for name in recorded | set(workflows.served) if is_system(name) is of_system)
 
 
 def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -94,7 +98,7 @@ def first_key(rows: type[Model], column: str, moment: datetime) -> int:
 
 def last_start_at() -> datetime | None:
     """Return when the newest instance was started."""
-    return Instance.objects.order_by("-key").values_list("created_at", flat=True).first()
+    return Instance.objects.of_users().order_by("-key").values_list("created_at", flat=True).first()
 
 
 def id_begins(q: str) -> Q:

@@ -14,6 +14,7 @@ from engine.status.prepared import Prepared
 from engine.steer.clock import ClockTimestamp
 from engine.steer.workers import ALIVE_FOR as ALIVE_FOR
 from engine.values.states import InstanceStatus
+from engine.values.system import is_system
 
 # A cluster without a shift after this time is draining, or its shifts cannot start.
 STARTS_WITHIN = timedelta(seconds=60)
@@ -22,10 +23,12 @@ HELD = [InstanceStatus.RUNNING, InstanceStatus.WAITING_FOR_PAUSE]
 
 
 def servers_of(names: Iterable[str], living: Sequence[Worker] | None = None) -> dict[str, Servers]:
-    """Return the live workers of each workflow. `living` are all, if they were read already."""
+    """Return the live workers of each workflow: of one of Reprise itself, all. `living` are all, if they were read."""
     if living is None:
         living = ALIVE.rows()
-    return {name: _servers([one for one in living if name in one.workflows]) for name in names}
+    return {
+        name: _servers([one for one in living if is_system(name) or name in one.workflows]) for name in names
+    }
 
 
 def all_servers(living: Sequence[Worker] | None = None) -> Servers:

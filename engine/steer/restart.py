@@ -203,7 +203,7 @@ def _begin(row: Instance, steps: Split, beginning: _Beginning) -> None:
     _ask(sql.DROP_EVENTS, key=row.key, answers=REQUEST_TYPE, all=beginning.drops)
     if not beginning.drops:
         _ask(sql.RETURN_EVENTS, **which, seqs=steps.discarded)
-    workflow = workflows.get(row.workflow)
+    workflow = workflows.served.get(row.workflow)
     _ask(
         sql.NEXT_GENERATION,
         key=row.key,

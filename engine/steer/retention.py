@@ -87,7 +87,7 @@ class _Sweep:
         return sum(self._workflows()) + sum(self._own())
 
     def _workflows(self) -> Iterator[int]:
-        for name, workflow in workflows.items():
+        for name, workflow in workflows.served.items():
             for status in sorted(FINAL):
                 kept = getattr(workflow.retention, status)
                 if kept is not None:
@@ -106,7 +106,7 @@ class _Sweep:
 
     def _own(self) -> Iterator[int]:
         """Delete those with a rule of their own."""
-        values = {"now": self._now, "workflows": [*workflows]}
+        values = {"now": self._now, "workflows": [*workflows.served]}
         after = 0
         while self._has_time():
             keys = [key for (key,) in _ask(_OWN_PAGE, **values, after=after, limit=self._batch)]

@@ -170,7 +170,7 @@ class InlineWorker(BareWorker):
         )
 
     def _make_cycle(self, host: CycleHost, claimed: Claimed, history: History) -> Cycle:
-        workflow = workflows[claimed.workflow]
+        workflow = workflows.served[claimed.workflow]
         mock = self.setting.mocks.of_workflow(claimed.workflow)
         if mock is not None:
             workflow = dataclasses.replace(workflow, handler=mocked_handler(mock))

@@ -36,7 +36,7 @@ MakeCycle = Callable[[CycleHost, Claimed, History], Cycle]
 
 
 def make_cycle(host: CycleHost, claimed: Claimed, history: History) -> Cycle:
-    return Cycle(host, workflows[claimed.workflow], claimed, history)
+    return Cycle(host, workflows.served[claimed.workflow], claimed, history)
 
 
 class Claimer:
@@ -59,7 +59,7 @@ class Claimer:
         self.has_backlog = False
         self.has_signals = False  # a notification says that a held instance has changed
         self.is_front = False
-        self.limits = Limits(workflows, workflows.limits())
+        self.limits = Limits(workflows.served, workflows.limits())
         self.woken = asyncio.Event()
         self._host = host
         self._reader = reader
@@ -180,7 +180,7 @@ class Claimer:
     async def _step_forward(self) -> None:
         """Become the shift that claims at once, if there is none: two that answer one notification compete."""
         if not self.is_front and not self._quarantined.is_only and not self.has_left:
-            self.is_front = await self._reader.take_front(sorted(workflows))
+            self.is_front = await self._reader.take_front(sorted(workflows.served))
 
     async def sweep(self) -> None:
         """Do what notifications ask for, in case one was missed: reap, look for signals, quarantine and old code."""
@@ -188,7 +188,7 @@ class Claimer:
         self._somebody_died = False
         self.has_signals = self.has_signals or bool(self._host.cycles)
         self._quarantined.look_again()
-        self._on_changed(await self._reader.follow_clock(sorted(workflows)))
+        self._on_changed(await self._reader.follow_clock(sorted(workflows.served)))
         reaped = await self._reader.reap()
         if reaped:
             self._on_changed(reaped)

@@ -170,7 +170,7 @@ class Notices:
             "is_logged": is_logged,
             "limit": limit,
             "lease": self._lease,
-            "workflows": sorted(workflows),
+            "workflows": sorted(workflows.served),
         }
         found = await self._reader().ask(TAKE, values)
         return [Notice(**dict(zip(COLUMNS, row, strict=True))) for row in sorted(found)]

@@ -29,6 +29,11 @@ ACTIONS = {
     "error-ignore": "ignored the error",
     "error-reopen": "reopened the error",
     "error-note": "noted of the error",
+    "bulk-start": "started the bulk job",
+    "bulk-pause": "paused the bulk job",
+    "bulk-resume": "resumed the bulk job",
+    "bulk-abort": "aborted the bulk job",
+    "bulk-retry-failed": "retried what failed in the bulk job",
     "note": "noted",
     "schedule-pause": "paused the schedule",
     "schedule-resume": "resumed the schedule",
@@ -55,7 +60,14 @@ ACTIONS = {
     "view-delete": "deleted the shared view",
 }
 
-_SUBJECTS = ("schedule", "webhook", "view", "error", "worker")  # what it was about, if not an instance
+_SUBJECTS = (
+    "schedule",
+    "webhook",
+    "view",
+    "error",
+    "worker",
+    "bulk",
+)  # what it was about, if not an instance
 
 
 def action_text(entry: Audit) -> str:

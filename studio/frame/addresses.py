@@ -17,7 +17,7 @@ LONGEST_SHOWN = 80
 
 
 class WorkflowName(StringConverter):
-    regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
+    regex = r"(?:reprise\.)?[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"  # Reprise's own workflows have a dot
 
 
 class InstanceId(StringConverter):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from engine.values.shown import GROUPS, SHOWN
 
-MOST = 13  # all fields
+MOST = 14  # all fields
 # As `parse` splits it; the last quote may be open.
 _WORD = re.compile(r'(?:"(?:[^"\\]|\\.)*(?:"|\\?$)|[^\s"])+', re.DOTALL)
 _HEAD = re.compile(r"(-?)([A-Za-z_][\w.-]*)(?::(?!/)(?:>=|<=|!=|=|<|>)?|>=|<=|!=|=|<|>)", re.ASCII)
@@ -27,6 +27,7 @@ FIELDS = {
     "finished": "when it ended",
     "duration": "how long it took",
     "by": "who started it",
+    "system": "yes: Reprise's own workflows",
 }
 ROOTS = {"params": "a value of its parameters", "output": "a value of its output"}
 _AGES = {

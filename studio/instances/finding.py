@@ -41,7 +41,7 @@ class Page:
 
 def page_of(asked: ListAddress, user: Any) -> Page:
     """Read the page of an address."""
-    newest = Instance.objects.order_by("-key").values_list("key", flat=True).first() or 0
+    newest = Instance.objects.of_users().order_by("-key").values_list("key", flat=True).first() or 0
     found = searching.search(
         asked.query,
         workflows=workflows_of_user(user),
@@ -86,7 +86,7 @@ def count_newer(asked: ListAddress, user: Any, key: int) -> int:
 
 def busiest(user: Any, most: int = 3) -> list[str]:
     """Return the workflows that most of the newest instances are of."""
-    newest = Instance.objects.order_by("-key").values_list("workflow", flat=True)[:NEWEST]
+    newest = Instance.objects.of_users().order_by("-key").values_list("workflow", flat=True)[:NEWEST]
     return [name for name, _ in Counter(visible(user, newest)).most_common(most)]
 
 

@@ -56,6 +56,8 @@ WORDS = {
     *("flush", "signals", "kind", "status"),
 }
 WORDS_OF_MODELS = {
+    "BulkItem": "bulk job",
+    "BulkJob": "bulk job",
     "Audit": "audit trail",
     "OpenRequest": "request",
     "EndedRequest": "request",

@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from engine.models import (
     Audit,
+    BulkItem,
+    BulkJob,
     Failure,
     FailureCount,
     Generation,
@@ -935,3 +937,30 @@ def _count_that_is_negative() -> None:
 def _count_of_no_hour() -> None:
     named = {"workflow": "w", "what": "started", "bucket": -1}
     WorkflowCount.objects.create(unit="hour", at=NOW.replace(minute=5), amount=1, **named)
+
+
+# Bulk jobs
+
+
+def job_of(**values: Any) -> BulkJob:
+    return BulkJob.objects.create(**{"id": "b", "action": "retry", "arguments": {}, "total": 1, **values})
+
+
+def item_of(job: BulkJob, **values: Any) -> None:
+    given = {"position": 1, "instance_key": 1, "workflow": "tick", "instance_id": "i", "generation": 1}
+    BulkItem.objects.create(job=job, **{**given, **values})
+
+
+@plants("bulk-jobs-count-their-items")
+def _item_that_no_job_counts() -> None:
+    item_of(job_of(), outcome="done", at=NOW)
+
+
+@plants("bulk-jobs-count-their-items")
+def _item_that_is_missing() -> None:
+    job_of(done=1)
+
+
+@plants("finished-bulk-jobs-have-nothing-open")
+def _item_that_is_left_open() -> None:
+    item_of(job_of(finished_at=timezone.now()))

@@ -166,8 +166,8 @@ def test_a_list_is_searched_and_ordered() -> None:
     assert refused("list", "--query", "staus:open tag:") == (
         "The search cannot be understood:\n"
         '  query: staus:open: There is no field "staus". Did you mean "status"? There are workflow, status, error, '
-        "error-group, step, tag, id, started, finished, duration, by, params.PATH and output.PATH. To search for the "
-        'text itself, put it in quotes: "staus:open".\n'
+        "error-group, step, tag, id, started, finished, duration, by, system, params.PATH and output.PATH. To search "
+        'for the text itself, put it in quotes: "staus:open".\n'
         "  query: tag:: A value is missing. Write it like tag:eu.\n"
     )
 

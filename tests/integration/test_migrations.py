@@ -61,6 +61,8 @@ AUDITED = """
     VALUES ('pause', 'ana', '', 'w', 'one', '', '', 'done', '', %s)
 """
 NEW_TABLES = (
+    "engine_bulk_item",
+    "engine_bulk_job",
     "engine_failure",
     "engine_failure_count",
     "engine_indexedpath",
@@ -212,6 +214,7 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
         "holds",
         "error_notes",
         "counters",
+        "bulk",
     )
     assert [name.partition("_")[2] for (name,) in recorded] == [*names]
     upgraded = earlier.schema()

@@ -29,6 +29,7 @@ ENGINE = (
     "0009_holds",
     "0010_error_notes",
     "0011_counters",
+    "0012_bulk",
 )
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)

@@ -46,7 +46,7 @@ def resume_all(options: Options) -> Document:
 
 
 def _rows(options: Options) -> InstanceQuerySet:
-    rows = Instance.objects.all()
+    rows = Instance.objects.of_users()
     for name in options["workflow"] or ():
         check_workflow(name)
     return rows.filter(workflow__in=options["workflow"]) if options["workflow"] else rows

@@ -7,6 +7,8 @@ since  how many failures there were after it was ignored, counted no further tha
 
 from __future__ import annotations
 
+from engine.values.system import NOT_SYSTEM
+
 COLUMNS = (
     "fingerprint, kin, workflow, step, phase, type, message, sample, frame, first_seen, last_seen, state, decided_by, "
     "decided_at, reason, ignored_until, ignored_count"
@@ -51,7 +53,7 @@ STATED = f"""
     CROSS JOIN LATERAL ({_LAST}) AS last
     LEFT JOIN LATERAL ({_SINCE}) AS later ON true
     CROSS JOIN LATERAL ({_STATE}) AS stated
-    WHERE (%(workflows)s::text[] IS NULL OR f.workflow = ANY (%(workflows)s))
+    WHERE f.{NOT_SYSTEM} AND (%(workflows)s::text[] IS NULL OR f.workflow = ANY (%(workflows)s))
 """  # noqa: S608
 
 # The latest message, asked for the groups that are shown. The error of a parent quotes its child, whose workflow one
@@ -114,7 +116,7 @@ KIN = f"""
 COUNT_OPEN = f"""
     SELECT (
         SELECT count(*) FROM engine_failure f
-        WHERE f.decision = '' AND (%(workflows)s::text[] IS NULL OR f.workflow = ANY (%(workflows)s))
+        WHERE f.decision = '' AND f.{NOT_SYSTEM} AND (%(workflows)s::text[] IS NULL OR f.workflow = ANY (%(workflows)s))
     ) + (SELECT count(*) FROM ({STATED} AND f.decision <> '') AS stated WHERE state = 'open')
 """  # noqa: S608
 

@@ -12,7 +12,17 @@ from engine.models import Instance
 from engine.status.search import MOST_ALIKE
 from engine.status.searching.conditions import failed_alike, ids_begin, is_waiting_for_people, value_test
 from engine.status.searching.indexed import Indexed, indexed
-from engine.values.query.terms import AtPath, FailedAlike, Ids, Names, Operator, Statuses, Stored, Term
+from engine.values.query.terms import (
+    AtPath,
+    FailedAlike,
+    Ids,
+    Names,
+    Operator,
+    Statuses,
+    Stored,
+    System,
+    Term,
+)
 from engine.values.shown import stored
 
 _BY_VALUE = """
@@ -69,7 +79,7 @@ def _of_term(term: Term, names: Collection[str], paths: dict[str, list[Indexed]]
             return _few(Instance.objects.filter(ids_begin(condition)))
         case FailedAlike() as condition:
             return _few(Instance.objects.filter(failed_alike(condition)))
-        case Names(field="workflow"):
+        case Names(field="workflow") | System(is_system=True):
             return _few(Instance.objects.filter(workflow__in=names))
         case Statuses(names=("approval",)):
             return _few(Instance.objects.filter(is_waiting_for_people()))

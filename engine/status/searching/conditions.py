@@ -29,10 +29,12 @@ from engine.values.query.terms import (
     Pattern,
     Statuses,
     Stored,
+    System,
     Term,
     Took,
 )
 from engine.values.shown import PARKED, stored
+from engine.values.system import PREFIX
 
 # When the current generation began, as lists show it.
 BEGAN = """
@@ -174,6 +176,10 @@ def failed_alike(condition: FailedAlike) -> Q:
     return Q(fingerprint__isnull=False, fingerprint__in=condition.fingerprints)
 
 
+def _of_system() -> Q:
+    return Q(workflow__startswith=PREFIX)
+
+
 def _free(condition: Free) -> Q:
     return id_begins(condition.text) | _errors(Errors((condition.text,)))
 
@@ -228,6 +234,7 @@ _READERS: dict[type[Condition], Callable[[Any], Q]] = {
     Ids: ids_begin,
     Errors: _errors,
     FailedAlike: failed_alike,
+    System: lambda condition: _of_system() if condition.is_system else ~_of_system(),
     Free: _free,
     Moments: _moments,
     Took: _took,

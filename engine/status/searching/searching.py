@@ -26,7 +26,7 @@ from engine.status.searching.ordering import value_of
 from engine.status.searching.span import Span
 from engine.status.searching.windows import WINDOW, Portions, Seconds
 from engine.values.query.order import NEWEST_FIRST, Place, Sort, key_of, window_of
-from engine.values.query.terms import AtPath, Free, Ids, Moments, Names, Query, Statuses, Stored, Term
+from engine.values.query.terms import AtPath, Free, Ids, Moments, Names, Query, Statuses, Stored, System, Term
 
 PAGE = 50
 EXACTLY = 100_000  # up to so many instances are counted; the number of more is estimated
@@ -41,6 +41,8 @@ class Scope:
     names: Sequence[str]
     is_limited: bool
     """Whether only these workflows may be seen."""
+    is_for_system: bool
+    """Whether the search is about Reprise's own workflows, and otherwise about all others."""
     keys: list[int] | None
     """All that can match, by an index; None if no index says so."""
     is_listed: bool
@@ -54,7 +56,9 @@ class Scope:
     @property
     def seen(self) -> QuerySet[Instance]:
         """Return the rows that may be seen at all. No others are counted among those looked at, or there are."""
-        return Instance.objects.filter(workflow__in=self.names) if self.is_limited else Instance.objects.all()
+        if self.is_limited or self.is_for_system:
+            return Instance.objects.filter(workflow__in=self.names)
+        return Instance.objects.of_users()
 
     def rows_in(self, span: Span) -> QuerySet[Instance]:
         """Return the rows within a part of the span."""
@@ -66,16 +70,17 @@ class Scope:
 
 def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
     """Prepare a search among the workflows that a user may see, or all."""
-    names, known = list[str](), list[str]()
+    names, known, is_for_system = list[str](), list[str](), query.is_for_system
     if query.terms or workflows is not None:
-        known = workflow_names() if workflows is None else sorted(workflows)
+        known = workflow_names(of_system=is_for_system) if workflows is None else sorted(workflows)
         names = workflows_of(query.terms, known)
-    is_everywhere = workflows is None and len(names) == len(known)
+    is_everywhere = workflows is None and not is_for_system and len(names) == len(known)
     terms = [_by_id_or_error(term, None if is_everywhere else names) for term in query.terms]
     return Scope(
         terms=terms,
         names=names,
         is_limited=workflows is not None,
+        is_for_system=is_for_system,
         keys=candidates(terms, names),
         is_listed=all(_is_listed(term) for term in terms),
         span=span_of(query.terms),
@@ -191,13 +196,13 @@ def _hint(scope: Scope) -> str:
 
 def _total(scope: Scope) -> int:
     """Return the number of instances that may be seen: about how many if there are many."""
-    if scope.is_limited:
+    if scope.is_limited or scope.is_for_system:
         counted = scope.seen[: EXACTLY + 1].count()
         return counted if counted <= EXACTLY else max(counted, _estimated(scope.seen))
     with connection.cursor() as cursor:
         cursor.execute("SELECT reltuples::bigint FROM pg_class WHERE oid = 'engine_instance'::regclass")
         (estimate,) = cursor.fetchone()
-    return int(estimate) if estimate > EXACTLY else Instance.objects.count()
+    return int(estimate) if estimate > EXACTLY else scope.seen.count()
 
 
 def _estimated(rows: QuerySet[Instance]) -> int:
@@ -217,7 +222,7 @@ def _by_id_or_error(term: Term, names: Collection[str] | None) -> Term:
         return term
     text = term.condition.text
     if names is None:
-        has_id = Instance.objects.filter(id_begins(text)).exists()
+        has_id = Instance.objects.of_users().filter(id_begins(text)).exists()
     else:
         has_id = by_id(Instance.objects.filter(workflow__in=names), text).exists()
     return replace(term, condition=Ids((text,))) if has_id else term
@@ -228,6 +233,6 @@ def _is_listed(term: Term) -> bool:
     match term.condition:
         case Statuses() | Stored():
             return not term.is_negated
-        case Names(field="workflow") | Moments(field="started"):
+        case Names(field="workflow") | Moments(field="started") | System():
             return True
     return False

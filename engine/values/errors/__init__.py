@@ -2,6 +2,7 @@
 
 from engine.values.error_record import ErrorRecord
 from engine.values.errors.base import RepriseError
+from engine.values.errors.bulk import BulkJobNotFoundError
 from engine.values.errors.calls import (
     BetweenStepsError,
     NotAwaitedError,
@@ -77,6 +78,7 @@ __all__ = [
     "AbortWorkflow",
     "AtomicStepError",
     "BetweenStepsError",
+    "BulkJobNotFoundError",
     "ChildIdTakenError",
     "ChildWorkflowError",
     "CodeChangedError",

@@ -19,6 +19,7 @@ from engine.values.query.terms import (
     Names,
     Operator,
     Statuses,
+    System,
 )
 from engine.values.shown import GROUPS, SHOWN
 
@@ -123,6 +124,14 @@ def _failed_alike(key: str, operator: Operator, rest: str) -> FailedAlike:
     return FailedAlike(found)
 
 
+def _system(key: str, operator: Operator, rest: str) -> System:
+    _only_is(key, operator)
+    said = rest.strip('"').lower()
+    if said not in ("yes", "no"):
+        raise NotATermError(f"It is yes or no. Write it like {EXAMPLES[key]}.")
+    return System(said == "yes")
+
+
 def _only_is(key: str, operator: Operator) -> None:
     if operator is Operator.IS:
         return
@@ -162,6 +171,7 @@ EXAMPLES = {
     "finished": "finished:<2h",
     "duration": "duration:>5m",
     "by": "by:ana",
+    "system": "system:yes",
 }
 _READERS: dict[str, Callable[[str, Operator, str], Condition]] = {
     "workflow": _names,
@@ -175,4 +185,5 @@ _READERS: dict[str, Callable[[str, Operator, str], Condition]] = {
     "finished": _moments,
     "duration": _took,
     "by": _names,
+    "system": _system,
 }

@@ -75,6 +75,13 @@ class FailedAlike:
 
 
 @dataclass(frozen=True, slots=True)
+class System:
+    """Instances of Reprise's own workflows, which no search finds without this, or only those of others."""
+
+    is_system: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Free:
     """Instances whose ID begins with this text or, if none does, whose error contains it, ignoring case."""
 
@@ -132,7 +139,7 @@ class AtPath:
         return ".".join(self.path)
 
 
-Condition = Names | Statuses | Stored | Ids | Errors | FailedAlike | Free | Moments | Took | AtPath
+Condition = Names | Statuses | Stored | Ids | Errors | FailedAlike | System | Free | Moments | Took | AtPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +170,7 @@ _FIELDS: dict[type, str] = {
     Ids: "id",
     Errors: "error",
     FailedAlike: "error-group",
+    System: "system",
     Free: "text",
     Took: "duration",
 }
@@ -189,6 +197,12 @@ class Query:
     @property
     def is_empty(self) -> bool:
         return not self.terms and not self.problems
+
+    @property
+    def is_for_system(self) -> bool:
+        """Whether it asks for instances of Reprise's own workflows."""
+        asked = [one for one in self.terms if isinstance(one.condition, System)]
+        return any(one.condition == System(not one.is_negated) for one in asked)
 
     def without(self, part: Term | Problem) -> str:
         """Return the text without one of its terms."""

@@ -21,6 +21,7 @@ from engine.values.query.terms import (
     Pattern,
     Statuses,
     Stored,
+    System,
     Term,
     Took,
 )
@@ -59,6 +60,8 @@ def _said(condition: Condition) -> str:
             return f"its error contains {_any(map(_quoted, condition.texts))}"
         case FailedAlike():
             return f"its latest failure belongs to the error group {_any(condition.fingerprints)}"
+        case System(is_system=is_system):
+            return f"it is of {'one of Reprise’s own workflows' if is_system else 'no workflow of Reprise itself'}"
         case Free():
             text = _quoted(condition.text)
             return f"the ID begins with {text} or, if none does, its error contains it"

@@ -64,7 +64,7 @@ class Broker(ORM):  # type: ignore[misc]
             room_size=0 if conf.is_separate() else max(1, Conf.WORKERS - shifts),
             retry=Conf.RETRY,
             slots=slots() * shifts,
-            workflows=lambda: workflows,
+            workflows=lambda: workflows.served,
             limits=workflows.limits,
             is_sound=_is_sound,
             quarantine=Quarantine(stop),

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import psycopg
 
+from engine.values.system import is_system
 from engine.worker.cluster.broker_connection import BrokerConnection, Hints
 from engine.worker.cluster.process_locks import Flag
 from engine.worker.cluster.quarantine import QUARANTINE_SECONDS, Quarantine
@@ -100,7 +101,7 @@ class Dispatcher:
     def _work(self, now: float) -> list[Package]:
         if now >= self._beat_at:
             self._beat_at = now + BEAT_SECONDS
-            names = sorted(self.workflows())
+            names = sorted(name for name in self.workflows() if not is_system(name))
             row = self.connection.beat(self.membership, self.drain, workflows=names, slots=self.slots)
             self._learn(row)
         if self.quarantine.collect():

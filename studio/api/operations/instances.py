@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from ninja import Query, Router
 
 from engine.models import Instance, Step
+from engine.models.instance import InstanceQuerySet
 from engine.status import documents, record
 from engine.status import search as by_id
 from engine.status.gathering import database_now, facts_by_key, without_values
@@ -111,7 +112,7 @@ def _refused(path: str, code: str, message: str) -> ProblemError:
     return ProblemError(422, "invalid_request", f"{path}: {message}", errors=errors)
 
 
-def _rows() -> QuerySet[Instance]:
+def _rows() -> InstanceQuerySet:
     return without_values().defer(None).defer("params", "output", "error", "pause_reason")
 
 
@@ -119,7 +120,7 @@ def _page(wanted: InstancesWanted, holder: Any) -> tuple[Sequence[Instance], str
     """Search the newest instances for a page. Without an index, search a limited number of them."""
     if wanted.cursor is not None and key_of(wanted.cursor) is None:
         raise _refused("cursor", "invalid", NO_CURSOR)
-    rows = seen(_rows(), holder)
+    rows = seen(_rows().of_users(), holder)
     alike = None if wanted.q is None else by_id.keys_alike(wanted.q)
     rows = _matching(rows, wanted, alike)
     top, bottom = _span(wanted)

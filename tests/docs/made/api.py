@@ -108,7 +108,7 @@ GROUPS: Mapping[str, tuple[Entry, ...]] = {
             "engine.declare.registry",
             "Registry",
             "workflows",
-            internal=_internal("codes_that_pause", "limits", "add"),
+            internal=_internal("codes_that_pause", "limits", "add", "served"),
             title="The registry `workflows`",
         ),
     ),
@@ -137,7 +137,7 @@ MODELS = {
     "Worker": "engine.models.worker",
 }
 OF_THE_ENGINE = {"is_old_milestone"}
-MODULES = ("requests", "schedules", "restart", "secrets", "failures", "workers", "pauses")
+MODULES = ("requests", "schedules", "restart", "secrets", "failures", "workers", "pauses", "bulk")
 
 
 def group(name: str) -> str:
@@ -160,6 +160,11 @@ def module(name: str) -> str:
     if name == "pauses":
         for kind in ("WorkflowPause", "Resumed"):
             parts += _class(Entry("engine.steer.pauses", kind))
+    if name == "bulk":
+        for kind in ("Preview", "Skipped"):
+            parts += _class(Entry("engine.jobs.previewing", kind))
+        for kind in ("Job", "Item"):
+            parts += _class(Entry("engine.jobs.reading", kind))
     if name == "workers":
         parts += _class(Entry("engine.steer.workers", "Drained"))
     return "\n\n".join(parts)

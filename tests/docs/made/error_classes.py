@@ -30,7 +30,7 @@ GROUPS: Mapping[str, tuple[Group, ...]] = {
         Group("engine.replay.handler.loop", ("ForeignAwaitError",)),
         Group("engine.replay.exit.endings", ("DeadlockError", "GivenUpError")),
     ),
-    "instances": (Group(f"{VALUES}.instances"), Group(f"{VALUES}.failures")),
+    "instances": (Group(f"{VALUES}.instances"), Group(f"{VALUES}.failures"), Group(f"{VALUES}.bulk")),
     "values": (
         Group(f"{VALUES}.values"),
         Group("engine.values.serialization.reading", ("InvalidJSON",)),

@@ -1,0 +1,24 @@
+"""Bulk jobs from code: retry, pause, resume, terminate or restart many instances, in the background."""
+
+from engine.jobs.actions import BulkAction
+from engine.jobs.previewing import Preview, Skipped, preview
+from engine.jobs.reading import BulkStatus, Item, Job, get, items, jobs
+from engine.jobs.steering import abort, pause, resume, retry_failed, start
+
+__all__ = [
+    "BulkAction",
+    "BulkStatus",
+    "Item",
+    "Job",
+    "Preview",
+    "Skipped",
+    "abort",
+    "get",
+    "items",
+    "jobs",
+    "pause",
+    "preview",
+    "resume",
+    "retry_failed",
+    "start",
+]

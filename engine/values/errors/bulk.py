@@ -1,0 +1,14 @@
+"""Errors about bulk jobs."""
+
+from engine.values.errors.base import RepriseError, shown
+
+
+class BulkJobNotFoundError(RepriseError, LookupError):
+    """No bulk job has that id: it never existed, or was deleted 30 days after its end.
+
+    List the jobs to see the ids that there are.
+    """
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        super().__init__(f"There is no bulk job {shown(id)}.")
