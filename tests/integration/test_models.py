@@ -224,6 +224,12 @@ def test_the_busy_tables_are_kept_apart_from_the_rest() -> None:
         ],
         "engine_step": ["fillfactor=85", "autovacuum_vacuum_scale_factor=0.05"],
         "engine_attempt": ["fillfactor=85", "autovacuum_vacuum_scale_factor=0.05"],
+        "engine_workflow_count": ["fillfactor=80", "autovacuum_vacuum_scale_factor=0.02"],
+        "engine_workflow_count_delta": [
+            "autovacuum_vacuum_scale_factor=0",
+            "autovacuum_vacuum_threshold=5000",
+            "autovacuum_vacuum_insert_scale_factor=0",
+        ],
     }
 
 

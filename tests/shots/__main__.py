@@ -25,7 +25,7 @@ IMAGES = PROJECT / "docs" / "images"
 WIDTH = 1440
 MARGIN = 32  # pixels below what a picture shows
 CHARGE = "li.step:has-text('charge')"
-LARGEST = 150_000  # bytes of a picture
+LARGEST = 200_000  # bytes of a picture
 CALL = "from tests.shots import population as p; p.{}()"
 
 FAILED_TWICE = """
