@@ -16,6 +16,7 @@ SHOWN_OTHERS = 5  # rows of each other kind
 MOST_NAMES = 4
 LONGEST_TITLE = 140
 FEW = 2  # in the last hour; fewer are said in words
+SOON = timedelta(hours=1)  # in which an approval expires
 
 
 class Rank(IntEnum):
@@ -137,6 +138,3 @@ def _place(group: Group) -> tuple[float, ...]:
         soon = group.next_at.timestamp() if group.next_at else float("inf")
         return (group.rank, soon, -group.count, -at)
     return (group.rank, -group.count, -at)
-
-
-SOON = timedelta(hours=1)
