@@ -31,7 +31,7 @@ from tests.studio.health.test_probes import ask
 pytestmark = pytest.mark.django_db(transaction=True)
 
 STRANGER = "203.0.113.9"
-READY = Health(True, (), Facts(1, 2, 128, 3, None, 0, None, None, 0, 0, 0, 0))
+READY = Health(True, (), Facts(1, 2, 128, 3, None, 0, None, None, 0, 0, 0, 0, 0))
 PLAIN = {"status": "ready"}
 UNKNOWN = f"rpr_{'a' * 8}_{'b' * 43}"
 INVALID = 'Bearer realm="reprise", error="invalid_token"'

@@ -25,7 +25,7 @@ FORWARDING = (
     *(b"x-real-ip", b"x-client-ip", b"true-client-ip", b"cf-connecting-ip"),
 )
 READY = Health(True, (), None)
-FACTS = Facts(1, 2, 128, 3, None, 0, None, None, 0, 0, 0, 0)
+FACTS = Facts(1, 2, 128, 3, None, 0, None, None, 0, 0, 0, 0, 0)
 DOWN = Health(False, ("The database does not answer (OperationalError).",), None)
 
 

@@ -280,7 +280,7 @@ def test_what_cannot_be_read_does_not_take_the_page_down(
     page = Home(operator)
     assert page.sentence == "What needs you could not be read."
     assert "Could not read what needs you. Request <code>" in page.html
-    assert 'id="w-orders"' in page.html
+    assert '<tr id="w-' in page.html
 
 
 def test_the_headline_of_what_could_not_be_read_has_no_facts() -> None:

@@ -74,7 +74,7 @@ def _much() -> None:
             next_at=at,
             paused_at=None if at else soon,
         )
-    factories.instance("queued", workflow="a-paused-workflow")
+    factories.instance("queued", workflow="a-paused-workflow", id="held")
     pauses.pause("a-paused-workflow", by="ana", reason="It is too loud.")
 
 
@@ -220,8 +220,26 @@ def test_documents_of_actions_are_alike(here: Run, elsewhere: Run) -> None:
         _forget()
 
 
+def test_pauses_of_workflows_are_alike(here: Run, elsewhere: Run) -> None:
+    """Each is done twice from the same beginning. Who paused it and when differs, also in the text of a pause."""
+    for words, before in OF_WORKFLOWS:
+        for more in ([], ["--json"]):
+            found = []
+            for run in (here, elsewhere):
+                before("a")
+                found.append(run(*words, *more))
+            local, remote = found
+            assert (local.code, remote.code) == (0, 0), (words, local, remote)
+            if more:
+                assert _document(remote.out, OWN) == _document(local.out, OWN), words
+            elif words[1] == "resume":
+                assert remote.out == local.out, words
+
+
 def test_every_subcommand_is_in_one_of_the_tables() -> None:
-    tried = {tuple(words[:2]) for words, _ in (*ACTIONS, *OF_ADMINS)} | {tuple(words[:2]) for words in READS}
+    tried = {tuple(words[:2]) for words, _ in (*ACTIONS, *OF_ADMINS, *OF_WORKFLOWS)} | {
+        tuple(words[:2]) for words in READS
+    }
     first, both = {words[0] for words in tried}, {" ".join(words) for words in tried}
     named = [one.words for group in GROUPS.values() for one in group[1]]
     assert [one.words for one in SUBCOMMANDS if one.words not in first] == ["replay", "index"]
@@ -325,7 +343,9 @@ def _resolved(id: str) -> None:
 
 
 def _active_workflow(id: str) -> None:
-    pauses.resume("tick")
+    _forget()  # so that as many are held each time
+    for one in pauses.paused():
+        pauses.resume(one.workflow)
     _tick(id)
 
 
@@ -349,6 +369,13 @@ def _forget() -> None:
     ScheduleRow.objects.all().delete()
 
 
+OF_WORKFLOWS: list[tuple[list[str], Callable[[str], Any]]] = [
+    (["workflows", "pause", "tick", "--reason", "x"], _active_workflow),
+    (["workflows", "pause", "tick", "process-order", "--reason", "x"], _paused_workflow),
+    (["workflows", "resume", "tick", "--count", "1", "--reason", "x"], _paused_workflow),
+    (["workflows", "resume", "tick"], _paused_workflow),
+    (["workflows", "resume", "tick"], _active_workflow),
+]
 OF_ADMINS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["workers", "drain", "host-1:1", "--reason", "x"], _worker),
     (["workers", "resume", "host-1:1"], _drained_worker),
@@ -390,11 +417,6 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["errors", "note", STUMBLED, "The provider knows.\nLooking again at 03:45."], _stumbled),
     (["schedules", "pause", "tick", "*/5 * * * *"], _scheduled),
     (["schedules", "resume", "tick", "*/5 * * * *"], _schedule_paused),
-    (["workflows", "pause", "tick", "--reason", "x"], _active_workflow),
-    (["workflows", "pause", "tick", "process-order", "--reason", "x"], _paused_workflow),
-    (["workflows", "resume", "tick", "--count", "1", "--reason", "x"], _paused_workflow),
-    (["workflows", "resume", "tick"], _paused_workflow),
-    (["workflows", "resume", "tick"], _active_workflow),
 ]
 
 
