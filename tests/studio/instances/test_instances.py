@@ -248,7 +248,7 @@ def test_a_page_asks_a_fixed_number_of_questions(
     for status in ("running", "waiting", "errored", "paused") * 5:
         made = factories.instance(status)
         factories.step(made, "reserve", "running" if status == "running" else "complete")
-    with django_assert_max_num_queries(31):
+    with django_assert_max_num_queries(32):
         operator.get("/instances/")
 
 
