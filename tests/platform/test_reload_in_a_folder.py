@@ -103,7 +103,17 @@ class Folder:
         return "\n".join(self.said()[before:])
 
     def processes(self) -> set[tuple[int, str]]:
-        """Return the processes of web and cluster, with the program of each."""
+        """Return the processes of web and cluster, with the program of each, once none has come or gone for a second:
+        a cluster says that it runs before all its workers do, and a trial ends after it has been reported.
+        """
+        found, ends_at = self._processes(), time.monotonic() + 30
+        while True:
+            time.sleep(1)
+            earlier, found = found, self._processes()
+            if found == earlier or time.monotonic() > ends_at:
+                return found
+
+    def _processes(self) -> set[tuple[int, str]]:
         found = marked(self.stack.run).items()
         return {
             (pid, name)
