@@ -26,7 +26,7 @@ from engine import (
 from engine.models import Attempt, Audit, Instance, Step
 from tests import shifts
 from tests.records import statuses, step
-from tests.stories import run_to_end, running_shift, wait_for
+from tests.stories import run_to_end, running_shift, wait_for, wait_until
 from tests.violations import violations
 
 PAUSING: dict[str, Any] = {"max_attempts": 2, "delay": 0, "on_exhausted": "pause"}
@@ -78,7 +78,12 @@ def test_a_step_that_used_up_its_attempts_pauses_with_nothing_rolled_back(
         await step.do("reserve", lambda: "reserved", rollback=provider.undo)
         return await step.do("charge", provider.charge, rollback=provider.undo, **PAUSING)
 
-    instance = paused(story.start())
+    def notices() -> list[str]:
+        return [one for one in caplog.messages if one.startswith("The engine paused instance")]
+
+    with running_shift():
+        instance = wait_for(story.start(), "paused")
+        wait_until(lambda: bool(notices()), what="the notice")  # logged after the commit
     charge = step(instance, "charge")
     assert (charge.status, charge.attempts, charge.wake_at, charge.finished_at) == ("waiting", 2, None, None)
     assert (charge.error["type"], charge.error["message"]) == ("ConnectionError", "The provider is down.")
@@ -89,7 +94,7 @@ def test_a_step_that_used_up_its_attempts_pauses_with_nothing_rolled_back(
         f'Instance "{instance.id}" of workflow "story" is paused: step "charge" used up its 2 attempts. '
         "Retry, skip or fail it; then the instance goes on."
     )
-    (notice,) = [one for one in caplog.messages if one.startswith("The engine paused instance")]
+    (notice,) = notices()
     assert notice.endswith(f"StepExhaustedError: {instance.pause_reason['message']}")
 
 
