@@ -81,7 +81,7 @@ def test_a_paused_workflow_holds_what_is_started_until_it_is_resumed(
 @pytest.mark.usefixtures("resumed")
 def test_open_pages_follow_what_others_do(signed_in: Page, live_stack: LiveStack) -> None:
     page = signed_in
-    for address, mark in (("/workflows/tick/", "#workflow-pause.note"), ("/", "#w-tick .chip")):
+    for address, mark in (("/workflows/tick/", "#workflow-pause.note"), ("/workflows/", "#w-tick .chip")):
         page.goto(address)
         live(page)
         expect(page.locator(mark)).to_have_count(0)

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.process, pytest.mark.second_tier]
 
 Database = psycopg.Connection[tuple[Any, ...]]
 
-MOST_PAGES = 400
+MOST_PAGES = 800
 # Where nobody looks around: what changes something, what is no page of an instance, and the lists of instances and of
 # errors in all their orders, spans and searches of several terms, of which there is no end.
 PASSED_BY = re.compile(
