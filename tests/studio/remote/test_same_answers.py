@@ -59,7 +59,9 @@ def _much() -> None:
     factories.instance(
         "complete", id="done", output={"total": 1e16, "rest": [-0.0, None]}, params={"b": 1, "a": 2}
     )
-    factories.instance("paused", id="0193f2c4-7c1e-7000-8000-000000000000", workflow="a-rather-long-name")
+    factories.instance(
+        "paused", id="0193f2c4-7c1e-7000-8000-000000000000", workflow="a-name-that-leaves-no-room"
+    )
     for attempts in (1, 2):
         run_to_end(workflows["stumble"].start({"attempts": attempts}, id=f"stumble-{attempts}"))
     failures.resolve(STUMBLED, by="ana", reason="It is gone.")
@@ -84,7 +86,7 @@ READS = [
     ["list", "--status", "open", "--status", "errored"],
     ["list", "--tag", "red"],
     ["list", "--q", "MAP"],
-    ["list", "--workflow", "a-rather-long-name"],
+    ["list", "--workflow", "a-name-that-leaves-no-room"],
     ["list", "--before", "1"],
     ["list", "--query", "status:open -tag:red"],
     ["list", "--query", "params.customer:*", "--sort", "finished", "--limit", "2"],
@@ -149,7 +151,7 @@ READS = [
     ["answer", "{retrying}", "1", "1"],
     ["pause", "orders/done", "--yes"],
     ["pause", "--all-open"],
-    ["resume", "--all-paused", "--workflow", "a-rather-long-name"],
+    ["resume", "--all-paused", "--workflow", "a-name-that-leaves-no-room"],
     ["frobnicate"],
     ["terminate", "orders/done"],
 ]
