@@ -19,12 +19,13 @@ KEPT = {"minute": "26 hours", "hour": "90 days", "day": "90 days"}
 _UNITS = ", ".join(f"('{unit}', interval '{kept}')" for unit, kept in KEPT.items())
 
 # In one statement, so that no reader sees a change twice or not at all. Counts are written in the order of their keys:
-# two workers cannot deadlock. What is older than the counts that are kept is dropped.
+# two workers cannot deadlock. What is older than the counts that are kept is dropped. An array, because a nested loop
+# would read a subquery again for each row, and find other changes each time.
 FOLD = f"""
     WITH taken AS (
-        DELETE FROM engine_workflow_count_delta WHERE key IN (
+        DELETE FROM engine_workflow_count_delta WHERE key = ANY (ARRAY (
             SELECT key FROM engine_workflow_count_delta ORDER BY key LIMIT %(batch)s FOR UPDATE SKIP LOCKED
-        )
+        ))
         RETURNING workflow, at, what, bucket, amount
     ), added AS (
         INSERT INTO engine_workflow_count AS c (unit, at, workflow, what, bucket, amount)

@@ -238,7 +238,10 @@ def test_one_run_adds_a_bounded_number_of_changes(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(workflow_counts, "BATCH", 2)
     monkeypatch.setattr(workflow_counts, "ROUNDS", 2)
     story = declare()
-    for _ in range(5):
+    story.start("plain")
+    with connection.cursor() as cursor:  # a plan for a table of one row looks for the batch once for each row
+        cursor.execute("ANALYZE engine_workflow_count_delta")
+    for _ in range(4):
         story.start("plain")
     assert (fold(), fold(), fold()) == (4, 1, 0)
     assert things() == {"started": 5}

@@ -114,12 +114,12 @@ async def test_only_admins_get_anything(opened: Open, role: str) -> None:
     for topic in ("topic=webhooks", f"topic=webhook:{hook.key}"):
         theirs = await opened(topic, admin)
         await theirs.connect()
-        assert "nap" in await frame(theirs)  # and it is kept for admins
+        assert "hx-target" in await frame(theirs)  # and it is kept for admins
         tab = await opened(topic, other)
         await tab.connect()
         assert await tab.receive_output() == {"type": "websocket.close", "code": consumer.NOT_ALLOWED}
         answer = await sync_to_async(client.get)(f"/_f/live/?{topic}")
-        assert (answer.status_code, "nap" in answer.content.decode()) == (403, False)
+        assert (answer.status_code, "hx-target" in answer.content.decode()) == (403, False)
 
 
 async def test_a_delivery_is_no_change_of_an_instance(opened: Open) -> None:
