@@ -11,8 +11,8 @@ from django.utils import timezone
 from engine.models import Failure
 from engine.status import failures
 from engine.status.failures import FailureGroup
+from studio.display.bars import SmallBars, small_bars
 from studio.errors.address import ErrorAddress, ListAddress
-from studio.errors.bars import SmallBars, small_bars
 from studio.errors.days import days_of
 from studio.instances.visibility import workflows_of_user
 

@@ -17,7 +17,7 @@ from engine.status.failures import FailedAttempt, FailureGroup, Recovered
 from engine.status.failures.trend import Unit
 from studio.access.permissions import Verb, allowed
 from studio.errors.address import KINDS, SPANS, ErrorAddress
-from studio.errors.bars import ChartBar, chart_bars
+from studio.errors.chart import ChartBar, chart_bars
 from studio.errors.common import Common, common_of
 from studio.errors.different import FailedRow, failed_rows
 from studio.errors.groups import title_of

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 
 from engine.status.sentences.sentence import Sentence
-from studio.errors.bars import SmallBars, small_bars
+from studio.display.bars import SmallBars, small_bars
 from studio.workflows.pauses import Pauses
 
 SHOWN_ERRORS = 10  # rows of errors and their back-offs

@@ -52,6 +52,7 @@ class WorkersView(LiveView):
             "headline": headline(found, waiting, clock(), is_starting=is_starting),
             "again": reverse("studio:workers"),
             "may_act": allowed(user, Verb.ADMINISTER, None),
+            "may_resume": [name for name in names if allowed(user, Verb.OPERATE, name)],
         }
         parts = {"workers-head": "head", "workers-figures": "figures", "workers-table": "table"}
         parts |= {"workers-queues": "queues"}

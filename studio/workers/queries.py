@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from django.db import connection
 
 from engine.models import Instance, Worker
+from engine.status import holds, last_hour
 from engine.status.load import load
 from engine.status.servers import STARTS_WITHIN, capacity_of
 from engine.status.usual import long_steps
@@ -57,8 +58,14 @@ def read_queues(
 ) -> tuple[list[Waiting], timedelta | None]:
     """Read the queues of workflows, and how long instances wait before they begin (the 95th percentile)."""
     read = load(names)
-    served = None if found is None else _served(found)
-    queues = waiting(read.queues, now=clock(), capacity=capacity_of(names), served=served)
+    queues = waiting(
+        read.queues,
+        now=clock(),
+        capacity=capacity_of(names),
+        served=None if found is None else _served(found),
+        started=last_hour.started(names),
+        pauses=holds.paused_workflows(names),
+    )
     return queues, read.wait_p95
 
 

@@ -6,10 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.urls import reverse
+from django.utils.http import urlencode
+
 from engine.status.facts import Capacity
+from engine.status.holds import PausedWorkflow
 from engine.status.load import CAP, Queue
 from engine.values.durations import format_duration
 from studio.display.at_least import counted
+from studio.display.bars import SmallBars, small_bars
 
 OLD = timedelta(minutes=5)
 SHOWN = 100
@@ -23,7 +28,9 @@ class Waiting:
     clusters: tuple[str, ...]  # that serve it
     is_served: bool  # also if that could not be read
     is_old: bool
+    started: tuple[int, ...]  # within the last hour, by spans of three minutes
     capacity: Capacity | None = None
+    pause: PausedWorkflow | None = None
 
     @property
     def workflow(self) -> str:
@@ -54,6 +61,21 @@ class Waiting:
     def is_at_limit(self) -> bool:
         """Return whether its instances wait because as many run as may run (`max_running`)."""
         return self.capacity is not None and self.capacity.is_full
+
+    @property
+    def bars(self) -> SmallBars:
+        return small_bars(self.started)
+
+    @property
+    def bars_words(self) -> str:
+        if not any(self.started):
+            return "None started in the last hour."
+        return f"{sum(self.started):,} started in the last hour, at most {max(self.started):,} in 3 minutes."
+
+    @property
+    def resume_address(self) -> str:
+        query = urlencode({"workflow": self.workflow, "next": reverse("studio:workers")})
+        return f"{reverse('studio:resume_workflows')}?{query}"
 
     @property
     def came(self) -> str:
@@ -90,17 +112,21 @@ def waiting(
     now: datetime,
     capacity: Mapping[str, Capacity],
     served: Mapping[str, Sequence[str]] | None,
+    started: Mapping[str, tuple[int, ...]],
+    pauses: Sequence[PausedWorkflow] = (),
 ) -> list[Waiting]:
     """Sort queues: the oldest first, then those with something held by a pause, then by name.
 
-    `served` are the clusters of each workflow, or None if they could not be read.
+    `served` are the clusters of each workflow, or None if they could not be read; `started` is how many started
+    within the last hour.
     """
+    paused = {one.name: one for one in pauses}
     found = sorted(
         queues,
         key=lambda one: (
             one.oldest_at is None,
             one.oldest_at.timestamp() if one.oldest_at else 0.0,
-            not (one.paused or one.held),
+            not (one.paused or one.held or one.workflow in paused),
             one.workflow,
         ),
     )
@@ -110,7 +136,9 @@ def waiting(
             tuple((served or {}).get(one.workflow, ())),
             is_served=served is None or one.workflow in served,
             is_old=one.oldest_at is not None and now - one.oldest_at > OLD,
+            started=started[one.workflow],
             capacity=capacity.get(one.workflow),
+            pause=paused.get(one.workflow),
         )
         for one in found[:SHOWN]
     ]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, StorageState, expect
 
 from tests.browser.test_calm import COUNT_SHIFTS
 from tests.browser.test_journey import live
@@ -84,3 +85,26 @@ def test_nothing_moves_while_it_is_watched_and_it_fits(signed_in: Page, width: i
     shifts = page.evaluate("window.shifts")
     assert sum(value for value, _ in shifts) <= STEADY, shifts
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_clock_is_that_of_the_reader_and_stays_so(
+    browser: Browser, live_stack: LiveStack, session: StorageState
+) -> None:
+    there = browser.new_context(
+        base_url=live_stack.url, storage_state=session, timezone_id="Asia/Kathmandu", locale="en-US"
+    )
+    with closing(there):
+        page = there.new_page()
+        page.goto("/workers/")
+        live(page)
+        clock = page.locator("main .zone")
+        expect(clock).to_have_text(re.compile(r"^\d\d:\d\d GMT\+5:45$"))
+        minutes = page.evaluate(
+            "() => { const [h, m] = document.querySelector('main .zone').textContent.split(/[: ]/);"
+            " const now = new Date(); return Math.abs(now.getHours() * 60 + now.getMinutes() - h * 60 - m); }"
+        )
+        assert minutes <= 1 or minutes == 24 * 60 - 1
+        page.evaluate(
+            "document.querySelector('main .zone').textContent = 'UTC'"
+        )  # as a newly drawn head does
+        expect(clock).to_have_text(re.compile(r"GMT\+5:45$"))

@@ -35,6 +35,8 @@
     moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
   };
   function tick() {
+    const present = `${clock(new Date(now())).slice(0, 5)} ${zone.value}`;
+    for (const node of $$(".zone")) if (node.textContent !== present) node.textContent = present;
     for (const node of $$("time[data-kind]")) {
       const at = new Date(node.dateTime), text = TEXT[node.dataset.kind]?.(at);
       if (!text || isNaN(at)) continue;
@@ -46,6 +48,5 @@
   setInterval(() => document.hidden || tick(), 1000);
   const parts = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts();
   const zone = parts.find((part) => part.type === "timeZoneName");
-  for (const node of $$(".zone")) node.textContent = zone.value;
   onDrawn(tick);
 })();

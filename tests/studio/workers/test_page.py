@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from engine import pauses
-from engine.models import Instance, Worker
+from engine.models import Instance, Worker, WorkflowCountDelta
 from studio.display.rendering import render_to_string
 from studio.workers import queries
 from tests.studio import factories
@@ -327,3 +327,33 @@ def test_a_long_step_of_a_workflow_that_one_may_not_see_stays_unnamed() -> None:
         (held,) = found[0].lines[0].runs
         names.append(held.long and held.long.name)
     assert names == ["dun", None]
+
+
+def test_queues_show_what_started_in_the_last_hour(viewer: Client) -> None:
+    for number in range(16):
+        factories.instance("queued", id=f"order-{number}")
+    row = row_of(page_of(viewer), "queue-orders")
+    assert "16 started in the last hour, at most 16 in 3 minutes." in row
+    (bars,) = re.findall(r'<path d="([^"]*)"/>', row)
+    assert re.findall(r"v-(\d+)", bars) == ["26"]
+
+
+def test_a_queue_in_which_nothing_started_says_so(viewer: Client) -> None:
+    factories.instance("queued")
+    WorkflowCountDelta.objects.all().delete()
+    row = row_of(page_of(viewer), "queue-orders")
+    assert "None started in the last hour." in row
+    assert row.count("v-2h") == 20
+
+
+def test_a_paused_workflow_is_resumed_from_its_queue(operator: Client, viewer: Client) -> None:
+    factories.instance("queued")
+    assert "Resume…" not in row_of(page_of(operator), "queue-orders")
+    pauses.pause("orders", by="zoe", reason="The bank is down.")
+    row = row_of(page_of(operator), "queue-orders")
+    assert "orders paused by zoe 0" in text(row).replace(chr(0x2068), "").replace(chr(0x2069), "")
+    (address,) = re.findall(r'<a class="button" href="([^"]+)">Resume…', row)
+    asked = operator.get(address.replace("&amp;", "&"))
+    assert "Resume orders" in asked.content.decode()
+    assert 'href="/workers/"' in asked.content.decode()
+    assert "Resume…" not in row_of(page_of(viewer), "queue-orders")

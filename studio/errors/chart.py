@@ -1,4 +1,4 @@
-"""The geometry of bars: small ones in a row of the list, and the chart of an error."""
+"""The geometry of the chart of an error."""
 
 from __future__ import annotations
 
@@ -6,18 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-HEIGHT = 26  # of the small bars
-STEP, WIDTH = 8, 6
-CHART = 150  # height of the bars of a chart
-LEAST = 8  # failures to the full height, so that one does not look like a flood
+from studio.display.bars import LEAST, bar_height
 
-
-@dataclass(frozen=True, slots=True)
-class SmallBars:
-    """The bars of a row as two paths, shorter than a rectangle for each: days with failures, and others."""
-
-    failed: str
-    none: str
+CHART = 150  # height of its bars
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +26,6 @@ class ChartBar:
     is_now: bool
 
 
-def small_bars(counts: Sequence[int]) -> SmallBars:
-    """Return the bars of a row."""
-    highest = max(LEAST, *counts)
-    failed, none = list[str](), list[str]()
-    for at, count in enumerate(counts):
-        height = _height(count, highest, HEIGHT)
-        (failed if count else none).append(f"M{at * STEP} {HEIGHT}v-{height}h{WIDTH}v{height}z")
-    return SmallBars("".join(failed), "".join(none))
-
-
 def chart_bars(trend: Sequence[tuple[datetime, int]], span: str) -> list[ChartBar]:
     """Return the bars of the chart of a span of time, the oldest first."""
     if not trend:
@@ -58,7 +39,7 @@ def chart_bars(trend: Sequence[tuple[datetime, int]], span: str) -> list[ChartBa
 
 
 def _chart_bar(at: int, share: float, count: int, highest: int, label: str, when: str) -> ChartBar:
-    height = _height(count, highest, CHART)
+    height = bar_height(count, highest, CHART)
     left, width = at * share + share * 0.17, share * 0.66
     return ChartBar(
         x=f"{left:.3f}",
@@ -84,7 +65,3 @@ def _texts(moment: datetime, span: str, left: int) -> tuple[str, str]:
     minutes = left * 3
     label = "now" if not left else f"-{minutes} min" if minutes % 15 == 0 else ""
     return label, f"{there:%H:%M} UTC, 3 minutes"
-
-
-def _height(count: int, highest: int, full: int) -> int:
-    return max(3, round(count / highest * full)) if count else 2
