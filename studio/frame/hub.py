@@ -31,8 +31,7 @@ class Hub:
     def __init__(self) -> None:
         self._listeners: set[Listener] = set()
         self._task: asyncio.Task[None] | None = None
-        self._versions: dict[int, int] = {}
-        self._any = 0
+        self.changes = 0  # so far: what was rendered at a number is valid until the next one
 
     def subscribe(self, listener: Listener) -> None:
         """Call `listener` at each change, from the loop. It must return immediately."""
@@ -46,21 +45,10 @@ class Hub:
             task, self._task = self._task, None
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            self._versions.clear()
-
-    def version(self, key: int | None) -> tuple[int, int]:
-        """Return a version that grows with each change of an instance, or of anything.
-
-        What was rendered at a version is valid until the next one."""
-        return self._any, self._versions.get(key, 0) if key is not None else 0
 
     def tell(self, keys: frozenset[int] | None) -> None:
         """Report that these instances changed, or something else if there are none; None if it is unknown what."""
-        self._any += 1
-        if keys is None or len(self._versions) > 50_000:
-            self._versions.clear()
-        for key in keys or ():
-            self._versions[key] = self._any
+        self.changes += 1
         for listener in tuple(self._listeners):
             listener(keys)
 

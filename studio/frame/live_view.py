@@ -21,7 +21,7 @@ class LiveView(ABC):
 
     topic: ClassVar[re.Pattern[str]]
     verb: ClassVar[Verb] = Verb.VIEW  # what a user needs to see it
-    seconds_between: ClassVar[float] = 1.0  # to collect changes before rendering
+    seconds_between: ClassVar[float] = 0.5  # from one rendering to the next while changes go on
     moves_by_itself: ClassVar[bool] = False  # render again even without changes: bars grow
 
     @classmethod

@@ -27,7 +27,7 @@ class HomeView(LiveView):
     """Topic `home`, of everything or of what is the user's."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile("home")
-    seconds_between: ClassVar[float] = 2.0
+    seconds_between: ClassVar[float] = 0.8  # each person has a drawing of their own
     who: str = ""
 
     @classmethod

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from html import escape
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import Error
@@ -17,12 +18,13 @@ from django.db import Error
 from studio.access import anonymous_queue
 from studio.access.cookies import session_key_of
 from studio.access.people import in_thread, person_now
-from studio.access.permissions import RefusedError, rights
+from studio.access.permissions import RefusedError, Verb, rights
 from studio.access.routes import routes_of
 from studio.frame import pieces
 from studio.frame.hub import hub
 from studio.frame.live_view import LiveView
 from studio.live.counts import count_pieces
+from studio.live.sharing import Shared, gallery
 from studio.live.topics import UnknownViewError, view_of
 
 log = logging.getLogger("studio.live")
@@ -39,6 +41,7 @@ NOT_ALLOWED = 4008
 
 CHECK_EVERY_S = 3.0  # signed-out users see updates for a few seconds more at most
 REDRAW_EVERY_S = 5.0  # bars of running steps grow even without changes
+COUNTS_EVERY_S = 0.8
 LINGER_S = 2.0  # wait for the last changes of a finished instance
 SAY_EVERY_S = 10.0
 SOCKETS_A_PERSON = 50
@@ -50,32 +53,11 @@ PAINTED = "painted"  # sent when a response changed the page, which may now diff
 _open_sockets: Counter[object] = Counter()
 
 
-class DrawingCache:
-    """Drawings by version, shared by users with equal rights who watch the same below one prefix, or for one user."""
-
-    SIZE: ClassVar[int] = 200
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], tuple[tuple[int, int], pieces.Drawing]] = OrderedDict()
-
-    def get(self, key: tuple[Any, ...], version: tuple[int, int]) -> pieces.Drawing | None:
-        kept = self._kept.get(key)
-        return kept[1] if kept is not None and kept[0] == version else None
-
-    def keep(self, key: tuple[Any, ...], version: tuple[int, int], drawing: pieces.Drawing) -> None:
-        self._kept[key] = version, drawing
-        self._kept.move_to_end(key)
-        if len(self._kept) > self.SIZE:
-            self._kept.popitem(last=False)
-
-
-cache = DrawingCache()
-
-
 class StudioConsumer(AsyncWebsocketConsumer):
     """Watches one live view for one user."""
 
     user: Any = None
+    held: frozenset[Verb] = frozenset()
     topic: LiveView
 
     async def connect(self) -> None:
@@ -83,7 +65,6 @@ class StudioConsumer(AsyncWebsocketConsumer):
         self.order: tuple[str, ...] = ()
         self.is_painted = False
         self.said, self.said_at = "", 0.0
-        self.checked_at = time.monotonic()
         self.routes = routes_of(self.scope)
         self.frames: list[float] = []
         self.wake = asyncio.Event()
@@ -91,9 +72,9 @@ class StudioConsumer(AsyncWebsocketConsumer):
         self.counted_for: object = None
         # Accept first: an earlier close reaches the browser as 1006, and it would reconnect forever.
         await self.accept()
-        self.user = await self._signed_in()
+        is_signed_in = await self._sign_in()
         anonymous_queue.release_turn(self.scope)
-        if self.user is None:
+        if not is_signed_in:
             await self.close(SIGNED_OUT)
             return
         anonymous_queue.remember(session_key_of(self.scope))
@@ -158,14 +139,12 @@ class StudioConsumer(AsyncWebsocketConsumer):
             except TimeoutError:
                 is_news = False
             self.wake.clear()
-            if time.monotonic() - self.checked_at > CHECK_EVERY_S and not await self._still_signed_in():
+            if time.monotonic() - self.checked_at > CHECK_EVERY_S and not await self._sign_in():
                 await self.close(SIGNED_OUT)
                 return
             if not is_news and not self.topic.moves_by_itself:
                 continue
-            # The cache may be older than the response: its notification may not have arrived yet.
-            may_be_kept, self.is_painted = is_news and not self.is_painted, False
-            drawing = await self._draw(may_be_kept=may_be_kept)
+            drawing = await self._draw(since=self._oldest(is_news=is_news))
             message = self._news(drawing)
             if message:
                 await self.send(text_data=message)
@@ -175,7 +154,14 @@ class StudioConsumer(AsyncWebsocketConsumer):
                 if not self.wake.is_set():
                     await self.close(FINISHED)
                     return
-            await asyncio.sleep(self.topic.seconds_between)
+
+    def _oldest(self, *, is_news: bool) -> float:
+        """Return when a drawing must have been begun at the earliest, besides knowing all changes."""
+        now = time.monotonic()
+        if self.is_painted:  # the notification of what the response shows may not have arrived yet
+            self.is_painted = False
+            return now
+        return -math.inf if is_news else now - REDRAW_EVERY_S / 2  # other tabs may have drawn it meanwhile
 
     async def _linger(self) -> None:
         try:
@@ -183,25 +169,44 @@ class StudioConsumer(AsyncWebsocketConsumer):
         except TimeoutError:
             return
 
-    async def _draw(self, *, may_be_kept: bool) -> pieces.Drawing:
-        version = hub().version(self.topic.instance_key)
-        held = await in_thread(rights, self.user)
-        shared = (self.topic, self.routes, held)
-        own = (self.topic, self.routes, "person", self.user.pk)
-        found = (cache.get(own, version) or cache.get(shared, version)) if may_be_kept else None
-        if found is None:
-            found = await in_thread(self._render, self.topic.draw)
-            cache.keep(own if found.is_personal else shared, version, found)
-        return replace(found, pieces={**found.pieces, **await self._count()})
+    async def _draw(self, *, since: float) -> pieces.Drawing:
+        """Return a drawing that was begun then or later, and knows every change until now, with the user's counts."""
+        drawing, counted = await asyncio.gather(
+            self._drawn(since, hub().changes), self._counted(since, hub().changes)
+        )
+        return replace(drawing, pieces={**drawing.pieces, **counted.pieces})
 
-    async def _count(self) -> Mapping[str, pieces.Piece]:
-        """Render the counts in the navigation. A user's tabs share it until anything changes."""
-        version, key = hub().version(None), ("count", self.routes, self.user.pk)
-        found = cache.get(key, version)
-        if found is None:
-            found = pieces.Drawing(await in_thread(self._render, count_pieces))
-            cache.keep(key, version, found)
-        return found.pieces
+    async def _drawn(self, since: float, knows: int) -> pieces.Drawing:
+        """Share it with those who have equal rights, or if it is personal, among the user's own tabs."""
+        common = gallery()[self.topic, self.routes, self.held]
+        if not common.is_personal:
+            drawing, drawn_for = await self._shared(common, since, knows)
+            common.is_personal = drawing.is_personal
+            if not drawing.is_personal or drawn_for == self.user.pk:
+                return drawing
+        own = gallery()[self.topic, self.routes, "person", self.user.pk]
+        drawing, _ = await self._shared(own, since, knows)
+        common.is_personal = drawing.is_personal
+        return drawing
+
+    async def _shared(self, shared: Shared, since: float, knows: int) -> tuple[pieces.Drawing, object]:
+        async def draw() -> pieces.Drawing:
+            return await in_thread(self._render, self.topic.draw)
+
+        every = self.topic.seconds_between
+        return await shared.drawing(draw, by=self.user.pk, knows=knows, since=since, seconds_between=every)
+
+    async def _counted(self, since: float, knows: int) -> pieces.Drawing:
+        """Return the counts in the navigation, which all tabs of a user share."""
+
+        async def draw() -> pieces.Drawing:
+            return pieces.Drawing(await in_thread(self._render, count_pieces))
+
+        counts = gallery()["counts", self.routes, self.user.pk]
+        drawing, _ = await counts.drawing(
+            draw, by=self.user.pk, knows=knows, since=since, seconds_between=COUNTS_EVERY_S
+        )
+        return drawing
 
     def _render(self, draw: Callable[[Any], T]) -> T:
         """Render for the user, with the addresses of the page that opened the socket."""
@@ -232,8 +237,9 @@ class StudioConsumer(AsyncWebsocketConsumer):
         first, self.said, self.said_at = not self.said, text, now
         return "" if first else pieces.partial("say", pieces.Piece(escape(text), "textContent"))
 
-    async def _still_signed_in(self) -> bool:
+    async def _sign_in(self) -> bool:
         self.user = await self._signed_in()
+        self.held = await in_thread(rights, self.user) if self.user is not None else frozenset()
         self.checked_at = time.monotonic()
         return self.user is not None
 

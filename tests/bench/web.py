@@ -54,6 +54,7 @@ class Web:
 
     port: int
     token: str
+    pid: int
 
     def get(self, path: str) -> bytes:
         return self._request("GET", path, b"")
@@ -133,6 +134,7 @@ def serving(stack: LiveStack) -> Iterator[Web]:
     port = free_port()
     variables = stack.variables | {
         "DJANGO_SETTINGS_MODULE": "tests.bench.web_settings",
+        "PORT": str(port),  # its own origin
         "REPRISE_ROLE": "web",
         "REPRISE_API_RATE": "10000000",
     }
@@ -160,7 +162,7 @@ def serving(stack: LiveStack) -> Iterator[Web]:
             preexec_fn=dies_with_parent(signal.SIGTERM),
         )
     try:
-        web = Web(port, _token())
+        web = Web(port, _token(), process.pid)
         _wait_for(web, process)
         yield web
     finally:

@@ -104,7 +104,9 @@ def test_the_person_on_call_finds_the_outage_pauses_and_lets_all_go_on(
         page.keyboard.press("Enter")
         page.wait_for_url("**/errors/**")
         live(page)
-        expect(page.locator("#error-common")).to_contain_text("95 % have params.region = eu. Usually it is 0 %.")
+        expect(page.locator("#error-common")).to_contain_text(
+            "95 % have params.region = eu. Usually it is 0 %."
+        )
         page.keyboard.press("n")
         page.keyboard.type("The provider says: back at four.")
         page.keyboard.press("Tab")

@@ -109,7 +109,7 @@ async def closing_code(socket: WebsocketCommunicator) -> int:
 async def until_it_listens() -> None:
     """Wait for the Studio's listener; what was drawn before is stale then."""
     async with asyncio.timeout(60):
-        while hub().version(None) == (0, 0):
+        while not hub().changes:
             await asyncio.sleep(0.01)
 
 

@@ -350,7 +350,7 @@ async def test_a_page_whose_drawing_fails_is_told_to_come_again(
 
     user, _ = await make()
     monkeypatch.setattr(HomeView, "drawing", fail)
-    consumer.cache._kept.clear()
+
     socket = await opened("topic=home", user)
     await socket.connect()
     assert await closing_code(socket) == consumer.BROKEN
