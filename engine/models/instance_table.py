@@ -107,6 +107,7 @@ INDEXES = [
     models.Index(
         fields=["workflow", "-finished_at"],
         condition=Q(status="errored"),
+        include=["fingerprint", "started_by", "rollback", "key"],
         name="engine_instance_failed",
     ),
     models.Index(
@@ -118,6 +119,7 @@ INDEXES = [
     models.Index(
         fields=["workflow", "waiting_for", "-key"],
         condition=Q(status="waiting"),
+        include=["fingerprint", "started_by", "wake_at"],
         name="engine_instance_waiting",
     ),
     # The instances of a group of failures: how many are errored, wait for a retry or went on, and the latest.
