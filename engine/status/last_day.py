@@ -24,26 +24,27 @@ RATIO = 1.2  # of a bucket to the one before: see `engine_duration_bucket`
 # all spans at once, the planner expects too many rows and reads the whole table.
 _LAST_DAY = """
     WITH span AS MATERIALIZED (
-        SELECT 'hour' AS unit, generate_series(%(first_hour)s, %(first_hour)s + interval '24 hours', '1 hour') AS at
+        SELECT 'hour' AS unit, %(first_hour)s + n * interval '1 hour' AS at, n AS hour FROM generate_series(0, 24) AS n
         UNION ALL
-        SELECT 'minute', generate_series(%(since)s, %(first_hour)s - interval '1 minute', '1 minute')
+        SELECT 'minute', at, NULL
+        FROM generate_series(%(since)s, %(first_hour)s - interval '1 minute', '1 minute') AS at
         UNION ALL
-        SELECT 'day', %(midnight)s - days * interval '24 hours' FROM generate_series(1, 7) AS days
+        SELECT 'day', %(midnight)s - n * interval '24 hours', NULL FROM generate_series(1, 7) AS n
     ), found AS (
-        SELECT c.workflow, span.unit <> 'day' AS is_of_day, CASE span.unit WHEN 'hour' THEN span.at END AS at, c.what,
+        SELECT c.workflow, span.unit <> 'day' AS is_of_day, span.hour, c.what,
             CASE WHEN span.unit <> 'day' THEN c.bucket END AS bucket, c.amount
         FROM span CROSS JOIN LATERAL (
             SELECT workflow, what, bucket, amount FROM engine_workflow_count
             WHERE unit = span.unit AND at = span.at AND workflow = ANY (%(names)s) OFFSET 0
         ) AS c
         UNION ALL
-        SELECT d.workflow, true, CASE WHEN d.at >= %(first_hour)s THEN date_trunc('hour', d.at, 'UTC') END, d.what,
-            d.bucket, d.amount
+        SELECT d.workflow, true, CASE WHEN d.at >= %(first_hour)s
+                THEN floor(extract(epoch FROM d.at - %(first_hour)s) / 3600)::int END, d.what, d.bucket, d.amount
         FROM engine_workflow_count_delta d
         WHERE d.at >= %(since)s AND d.workflow = ANY (%(names)s)
     )
-    SELECT workflow, is_of_day, grouping(at) = 0, at, what, bucket, sum(amount)::bigint FROM found
-    GROUP BY GROUPING SETS ((workflow, is_of_day, what, bucket), (workflow, is_of_day, what, at))
+    SELECT workflow, is_of_day, grouping(hour) = 0, hour, what, bucket, sum(amount)::bigint FROM found
+    GROUP BY GROUPING SETS ((workflow, is_of_day, what, bucket), (workflow, is_of_day, what, hour))
 """
 
 # The counters came with a migration. What was there before is not counted.
@@ -143,16 +144,16 @@ def counted_since() -> datetime | None:
 class _Read:
     """The rows of one workflow."""
 
-    hours: Counter[tuple[datetime, str]] = field(default_factory=Counter)
+    hours: Counter[tuple[int, str]] = field(default_factory=Counter)
     figures: Counter[str] = field(default_factory=Counter)
     usual: Counter[str] = field(default_factory=Counter)
     durations: Counter[int] = field(default_factory=Counter)
 
     def add(
-        self, is_of_day: bool, is_hour: bool, at: datetime | None, what: str, bucket: int | None, amount: int
+        self, is_of_day: bool, is_hour: bool, hour: int | None, what: str, bucket: int | None, amount: int
     ) -> None:
-        if is_hour and at is not None:
-            self.hours[at, what] += amount
+        if is_hour and hour is not None:
+            self.hours[hour, what] += amount
         elif not is_hour and not is_of_day:
             self.usual[what] += amount
         elif not is_hour:
@@ -161,14 +162,17 @@ class _Read:
                 self.durations[bucket] += amount
 
     def told(self, first_hour: datetime) -> LastDay:
-        moments = [first_hour + timedelta(hours=number) for number in range(HOURS)]
         # An end that was counted before the counts were, and is taken back, leaves less than nothing.
         counted = {name: max(0, self.figures[name]) for name in ("started", "complete", "errored")}
         ended_usually = self.usual["complete"] + self.usual["errored"]
         return LastDay(
             hours=tuple(
-                Hour(at, max(0, self.hours[at, "complete"]), max(0, self.hours[at, "errored"]))
-                for at in moments
+                Hour(
+                    first_hour + timedelta(hours=number),
+                    max(0, self.hours[number, "complete"]),
+                    max(0, self.hours[number, "errored"]),
+                )
+                for number in range(HOURS)
             ),
             usual_rate=_share(self.usual["errored"], ended_usually) or 0.0,
             durations=self.durations,

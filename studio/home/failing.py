@@ -66,7 +66,7 @@ def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: dat
     shares = shares_of((group.workflow, counted(one.count, CAP)) for group, one in parts)
     total = sum((share.count for share in shares), start=0)
     since = min((one.since for _, one in parts if one.since), default=None)
-    is_new = all(group.first_seen and group.first_seen > now - WINDOW for group, _ in parts)
+    is_new = all(group.is_new for group, _ in parts)
     return Group(
         kind="rollback" if rank == Rank.NOT_ROLLED_BACK else "errored",
         rank=rank,

@@ -21,17 +21,18 @@ CAP = 1_001  # instances of a group, and of a workflow where each is looked at
 MOST = 500  # groups
 SOONEST = 20  # keys of those that wait for a retry
 
-# The newest of each workflow: whose they are, and whether a rollback of theirs failed. The index of what failed has it
-# all, and that of what waits the same for retries; only the keys, as the ids would have to be read from the rows.
+# Among the newest of each workflow: what the person started, what could not be rolled back, and what has no group. The
+# index of what failed has all of it, and that of what waits the same for retries; the ids are in the rows only.
 _ERRORED = """
 SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS is_own,
-       i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at), max(i.finished_at),
+       i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at),
        count(*) FILTER (WHERE i.finished_at > %(hour)s), max(i.key)
   FROM unnest(%(workflows)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
        SELECT i.key, i.fingerprint, i.started_by, i.rollback, i.finished_at FROM engine_instance i
         WHERE i.workflow = name.workflow AND i.status = 'errored' AND i.finished_at > %(since)s
         ORDER BY i.finished_at DESC LIMIT %(cap)s) AS i
+ WHERE i.started_by = %(person)s OR i.rollback = 'failed' OR i.fingerprint IS NULL
  GROUP BY 1, 2, 3, 4
 """
 _RETRYING = """
@@ -57,18 +58,18 @@ WITH active AS MATERIALIZED (
     SELECT * FROM ({sql.STATED} AND f.fingerprint IN (SELECT fingerprint FROM active)) AS stated
     WHERE state = 'open' ORDER BY last_seen DESC, fingerprint LIMIT %(most)s
 )
-SELECT f.fingerprint, f.kin, f.workflow, f.step, f.phase, f.type, f.first_seen, f.last_seen,
-    errored.n, errored.in_hour, errored.last_at, CASE WHEN errored.n < %(cap)s THEN errored.first_at ELSE (
+SELECT f.fingerprint, f.kin, f.workflow, f.step, f.phase, f.type, f.first_seen > %(since)s, f.last_seen,
+    errored.n, errored.in_hour, errored.newest, CASE WHEN errored.n < %(cap)s THEN errored.first_at ELSE (
         SELECT i.finished_at FROM engine_instance i
         WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
         ORDER BY i.finished_at LIMIT 1
     ) END
 FROM page f
 CROSS JOIN LATERAL (
-    SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, max(finished_at) AS last_at,
-        min(finished_at) AS first_at
+    SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, min(finished_at) AS first_at,
+        max(key) AS newest
     FROM (
-        SELECT i.finished_at FROM engine_instance i
+        SELECT i.finished_at, i.key FROM engine_instance i
         WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
         ORDER BY i.finished_at DESC LIMIT %(cap)s
     ) AS capped
@@ -82,22 +83,18 @@ class Errored:
 
     count: int = 0
     since: datetime | None = None
-    last_at: datetime | None = None
     in_hour: int = 0
     newest: int | None = None
-    """A key of theirs: that of the instance, if it is only one."""
+    """The highest key of theirs."""
 
     def __add__(self, other: Errored) -> Errored:
-        if not self.count or not other.count:
-            return self if self.count else other
-        newer, older = (self, other) if _later(self.last_at, other.last_at) else (other, self)
         since = [at for at in (self.since, other.since) if at is not None]
+        keys = [key for key in (self.newest, other.newest) if key is not None]
         return Errored(
             self.count + other.count,
             min(since, default=None),
-            newer.last_at,
             self.in_hour + other.in_hour,
-            newer.newest or older.newest,
+            max(keys, default=None),
         )
 
 
@@ -141,7 +138,8 @@ class CurrentGroup:
     step: str = ""
     phase: str = "do"
     type: str = ""
-    first_seen: datetime | None = None
+    is_new: bool = False
+    """Whether it failed for the first time in the last day."""
     last_seen: datetime | None = None
     everything: Part = field(default_factory=Part)
     own: Part = field(default_factory=Part)
@@ -190,8 +188,8 @@ def _parts(errored: Sequence[tuple[Any, ...]], retrying: Sequence[tuple[Any, ...
                 before.retrying + part.retrying,
             )
 
-    for workflow, fingerprint, is_own, is_stuck, count, since, last_at, in_hour, newest in errored:
-        one = Errored(count, since, last_at, in_hour, newest)
+    for workflow, fingerprint, is_own, is_stuck, *figures in errored:
+        one = Errored(*figures)
         add(workflow, fingerprint, Part(one, one if is_stuck else Errored()), is_own=is_own)
     for workflow, fingerprint, is_own, count, next_at, keys in retrying:
         add(workflow, fingerprint, Part(retrying=BackingOff(count, next_at, (*keys,))), is_own=is_own)
@@ -199,11 +197,11 @@ def _parts(errored: Sequence[tuple[Any, ...]], retrying: Sequence[tuple[Any, ...
 
 
 def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
-    fingerprint, kin, workflow, step, phase, kind, first_seen, last_seen = row[:8]
-    count, in_hour, last_at, since = row[8:]
+    fingerprint, kin, workflow, step, phase, kind, is_new, last_seen = row[:8]
+    count, in_hour, newest, since = row[8:]
     found = parts.get((workflow, fingerprint), {"all": Part(), "own": Part()})
     part = found["all"]
-    errored = Errored(count, since, last_at, in_hour, part.errored.newest)
+    errored = Errored(count, since, in_hour, newest)
     return CurrentGroup(
         fingerprint,
         kin,
@@ -211,15 +209,11 @@ def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
         step,
         phase,
         kind,
-        first_seen,
+        is_new,
         last_seen,
         everything=Part(errored, part.not_rolled_back, part.retrying),
         own=found["own"],
     )
-
-
-def _later(one: datetime | None, other: datetime | None) -> bool:
-    return one is not None and (other is None or one >= other)
 
 
 def _ask(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
