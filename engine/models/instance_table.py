@@ -103,21 +103,24 @@ INDEXES = [
         condition=~Q(started_by=""),
         name="engine_instance_started_by",
     ),
-    # What needs attention: recent failures, retries, and instances that the engine paused.
+    # What needs attention: recent failures, and instances that the engine paused.
     models.Index(
         fields=["workflow", "-finished_at"],
         condition=Q(status="errored"),
+        include=["fingerprint", "started_by", "rollback", "key"],
         name="engine_instance_failed",
-    ),
-    models.Index(
-        fields=["workflow", "-key"],
-        condition=Q(status="waiting", waiting_for="retry"),
-        name="engine_instance_retrying",
     ),
     models.Index(
         fields=["workflow", "-key"],
         condition=Q(status="paused", pause_reason__isnull=False),
         name="engine_instance_pause_reason",
+    ),
+    # What waits for what, newest first: counts and lists, and retries, which need attention.
+    models.Index(
+        fields=["workflow", "waiting_for", "-key"],
+        condition=Q(status="waiting"),
+        include=["fingerprint", "started_by", "wake_at"],
+        name="engine_instance_waiting",
     ),
     # The instances of a group of failures: how many are errored, wait for a retry or went on, and the latest.
     models.Index(

@@ -8,48 +8,43 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from math import ceil
 
 from django.db import connection
 
+from engine.steer.clock import database_time
+
 HOURS = 24
 RATIO = 1.2  # of a bucket to the one before: see `engine_duration_bucket`
 
 # The hours of the bars, and the minutes before the first of them: the figures are of exactly 24 hours. The usual share
-# of failures is that of the 7 days that were over before.
+# of failures is that of the 7 days that were over before. Each span is looked up by itself (OFFSET 0 keeps it so): for
+# all spans at once, the planner expects too many rows and reads the whole table.
 _LAST_DAY = """
-    WITH moment AS MATERIALIZED (
-        SELECT since, date_trunc('hour', since, 'UTC') + interval '1 hour' AS first_hour,
-            date_trunc('day', since, 'UTC') AS midnight
-        FROM (
-            SELECT date_trunc('minute', coalesce(%(now)s, clock_timestamp()), 'UTC') - interval '24 hours' AS since
-        ) AS began
+    WITH span AS MATERIALIZED (
+        SELECT 'hour' AS unit, %(first_hour)s + n * interval '1 hour' AS at, n AS hour FROM generate_series(0, 24) AS n
+        UNION ALL
+        SELECT 'minute', at, NULL
+        FROM generate_series(%(since)s, %(first_hour)s - interval '1 minute', '1 minute') AS at
+        UNION ALL
+        SELECT 'day', %(midnight)s - n * interval '24 hours', NULL FROM generate_series(1, 7) AS n
     ), found AS (
-        SELECT c.workflow, true AS is_of_day, c.at, c.what, c.bucket, c.amount
-        FROM engine_workflow_count c
-        WHERE c.unit = 'hour' AND c.at >= (SELECT first_hour FROM moment) AND c.workflow = ANY (%(names)s)
+        SELECT c.workflow, span.unit <> 'day' AS is_of_day, span.hour, c.what,
+            CASE WHEN span.unit <> 'day' THEN c.bucket END AS bucket, c.amount
+        FROM span CROSS JOIN LATERAL (
+            SELECT workflow, what, bucket, amount FROM engine_workflow_count
+            WHERE unit = span.unit AND at = span.at AND workflow = ANY (%(names)s) OFFSET 0
+        ) AS c
         UNION ALL
-        SELECT c.workflow, true, NULL, c.what, c.bucket, c.amount
-        FROM engine_workflow_count c
-        WHERE c.unit = 'minute' AND c.at >= (SELECT since FROM moment) AND c.at < (SELECT first_hour FROM moment)
-          AND c.workflow = ANY (%(names)s)
-        UNION ALL
-        SELECT c.workflow, false, NULL, c.what, NULL, c.amount
-        FROM engine_workflow_count c
-        WHERE c.unit = 'day' AND c.at < (SELECT midnight FROM moment)
-          AND c.at >= (SELECT midnight FROM moment) - interval '7 days' AND c.workflow = ANY (%(names)s)
-        UNION ALL
-        SELECT d.workflow, true, CASE WHEN d.at >= m.first_hour THEN date_trunc('hour', d.at, 'UTC') END, d.what,
-            d.bucket, d.amount
-        FROM engine_workflow_count_delta d JOIN moment m ON d.at >= m.since
-        WHERE d.workflow = ANY (%(names)s)
+        SELECT d.workflow, true, CASE WHEN d.at >= %(first_hour)s
+                THEN floor(extract(epoch FROM d.at - %(first_hour)s) / 3600)::int END, d.what, d.bucket, d.amount
+        FROM engine_workflow_count_delta d
+        WHERE d.at >= %(since)s AND d.workflow = ANY (%(names)s)
     )
-    SELECT '', false, false, first_hour, '', NULL, 0 FROM moment
-    UNION ALL
-    SELECT workflow, is_of_day, grouping(at) = 0, at, what, bucket, sum(amount)::bigint FROM found
-    GROUP BY GROUPING SETS ((workflow, is_of_day, what, bucket), (workflow, is_of_day, what, at))
+    SELECT workflow, is_of_day, grouping(hour) = 0, hour, what, bucket, sum(amount)::bigint FROM found
+    GROUP BY GROUPING SETS ((workflow, is_of_day, what, bucket), (workflow, is_of_day, what, hour))
 """
 
 # The counters came with a migration. What was there before is not counted.
@@ -119,10 +114,18 @@ class LastDay:
 
 
 def last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, LastDay]:
-    """Return the last 24 hours of each of these workflows, with one query."""
+    """Return the last 24 hours of each of these workflows, with one query after a look at the clock."""
+    since = (now or database_time()).astimezone(UTC).replace(second=0, microsecond=0) - timedelta(days=1)
+    first_hour = since.replace(minute=0) + timedelta(hours=1)
+    values = {
+        "names": list(names),
+        "since": since,
+        "first_hour": first_hour,
+        "midnight": since.replace(hour=0, minute=0),
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_LAST_DAY, {"names": list(names), "now": now})
-        (_, _, _, first_hour, *_), *rows = sorted(cursor.fetchall(), key=lambda row: row[0] != "")
+        cursor.execute(_LAST_DAY, values)
+        rows = cursor.fetchall()
     read = {name: _Read() for name in names}
     for workflow, *row in rows:
         read[workflow].add(*row)
@@ -141,16 +144,16 @@ def counted_since() -> datetime | None:
 class _Read:
     """The rows of one workflow."""
 
-    hours: Counter[tuple[datetime, str]] = field(default_factory=Counter)
+    hours: Counter[tuple[int, str]] = field(default_factory=Counter)
     figures: Counter[str] = field(default_factory=Counter)
     usual: Counter[str] = field(default_factory=Counter)
     durations: Counter[int] = field(default_factory=Counter)
 
     def add(
-        self, is_of_day: bool, is_hour: bool, at: datetime | None, what: str, bucket: int | None, amount: int
+        self, is_of_day: bool, is_hour: bool, hour: int | None, what: str, bucket: int | None, amount: int
     ) -> None:
-        if is_hour and at is not None:
-            self.hours[at, what] += amount
+        if is_hour and hour is not None:
+            self.hours[hour, what] += amount
         elif not is_hour and not is_of_day:
             self.usual[what] += amount
         elif not is_hour:
@@ -159,14 +162,17 @@ class _Read:
                 self.durations[bucket] += amount
 
     def told(self, first_hour: datetime) -> LastDay:
-        moments = [first_hour + timedelta(hours=number) for number in range(HOURS)]
         # An end that was counted before the counts were, and is taken back, leaves less than nothing.
         counted = {name: max(0, self.figures[name]) for name in ("started", "complete", "errored")}
         ended_usually = self.usual["complete"] + self.usual["errored"]
         return LastDay(
             hours=tuple(
-                Hour(at, max(0, self.hours[at, "complete"]), max(0, self.hours[at, "errored"]))
-                for at in moments
+                Hour(
+                    first_hour + timedelta(hours=number),
+                    max(0, self.hours[number, "complete"]),
+                    max(0, self.hours[number, "errored"]),
+                )
+                for number in range(HOURS)
             ),
             usual_rate=_share(self.usual["errored"], ended_usually) or 0.0,
             durations=self.durations,

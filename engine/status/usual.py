@@ -24,12 +24,15 @@ SELECT i.key, i.workflow, running.name, running.started_at,
         WHERE s.instance_id = i.key AND s.generation = i.generation ORDER BY s.seq DESC LIMIT %(steps)s) AS running
  WHERE i.key = ANY(%(keys)s) AND running.status = 'running' AND running.kind = 'do'
 """
+# Row comparisons, as with plain equalities the planner may scan the primary key, past the rows of all other workflows.
 _ENDED = """
 SELECT name.workflow, done.name, count(*), max(extract(epoch FROM done.finished_at - done.started_at))::float8
   FROM unnest(%(names)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
        SELECT i.key, i.generation FROM engine_instance i
-        WHERE i.workflow = name.workflow AND i.status = 'complete' ORDER BY i.key DESC LIMIT %(instances)s) AS last
+        WHERE (i.workflow, i.status) >= (name.workflow, 'complete')
+          AND (i.workflow, i.status) <= (name.workflow, 'complete')
+        ORDER BY i.workflow, i.status, i.key DESC LIMIT %(instances)s) AS last
  CROSS JOIN LATERAL (
        SELECT s.name, s.started_at, s.finished_at, s.kind, s.status FROM engine_step s
         WHERE s.instance_id = last.key AND s.generation = last.generation ORDER BY s.seq LIMIT %(steps)s) AS done

@@ -9,12 +9,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.db import connection
-from django.db.models import F
 from django.urls import reverse
 
 from engine.status.sentences.sentence import Moment, Sentence
 from engine.steer import requests
 from engine.steer.requests import Asked
+from engine.values.identity import REQUEST_TYPE
+from engine.values.states import FINAL
 from studio.access.permissions import may_answer
 from studio.display.at_least import counted
 from studio.errors.groups import first_line
@@ -23,12 +24,26 @@ from studio.home.group import SOON, Block, Group, Hour, Rank, shares_of
 CAP = 201  # requests, the first to expire
 HOUR = timedelta(hours=1)
 
-_PLACE = ("instance_id", "generation", "seq")
-_ABOUT = ("opened_at", "expires_at", "assignees", "instance__workflow", "instance__id")
-_QUESTIONS = """
-SELECT s.instance_id, s.generation, s.seq, s.name, coalesce(left(s.options ->> 'message', 400), '')
-  FROM unnest(%s::bigint[], %s::integer[], %s::integer[]) AS place (instance_id, generation, seq)
-  JOIN engine_step s USING (instance_id, generation, seq)
+# Those that `open_requests` returns, with their questions, and without the schemas of the answers, which may be large.
+# OFFSET 0 keeps the joins in this order: the table of requests is small, and no more of them than are shown are looked
+# up in the three large ones.
+_OPEN = """
+SELECT r.instance_id, r.generation, r.seq, i.workflow, i.id, s.name, s.message, r.opened_at, r.expires_at, r.assignees
+  FROM (
+       SELECT * FROM engine_open_request
+        WHERE expires_at IS NULL OR expires_at > clock_timestamp() + %(commit)s
+        ORDER BY expires_at NULLS LAST, opened_at OFFSET 0) AS r
+ CROSS JOIN LATERAL (
+       SELECT i.workflow, i.id FROM engine_instance i
+        WHERE i.key = r.instance_id AND i.generation = r.generation AND i.ends_as = '' AND i.status <> ALL (%(final)s)
+          AND i.workflow = ANY (%(names)s) OFFSET 0) AS i
+ CROSS JOIN LATERAL (
+       SELECT s.name, coalesce(left(s.options ->> 'message', 400), '') AS message FROM engine_step s
+        WHERE s.instance_id = r.instance_id AND s.generation = r.generation AND s.seq = r.seq OFFSET 0) AS s
+ WHERE NOT EXISTS (
+       SELECT FROM engine_event e
+        WHERE e.instance_id = r.instance_id AND e.dedup_key = %(type)s || r.generation || ':' || r.seq OFFSET 0)
+ ORDER BY r.expires_at NULLS LAST, r.opened_at LIMIT %(cap)s
 """
 
 
@@ -47,27 +62,30 @@ class Asking:
 
 
 def read(names: Sequence[str], user: Any) -> list[Asking]:
-    """Read the open requests, the first to expire first, with two queries."""
-    rows = requests.open_requests().filter(instance__workflow__in=names)
-    ordered = rows.order_by(F("expires_at").asc(nulls_last=True), "opened_at")
-    places = list(ordered.values_list(*_PLACE, *_ABOUT)[:CAP])
-    found = _questions([row[:3] for row in places]) if places else {}
-    return [_asking(row[:3], row[3:], found[row[:3]], user) for row in places if row[:3] in found]
-
-
-def _questions(places: Sequence[tuple[int, int, int]]) -> dict[tuple[int, int, int], tuple[str, str]]:
-    """Return the names of the steps and their questions, without the schemas of the answers, which may be large."""
+    """Read the open requests, the first to expire first, with one query."""
+    values = {
+        "names": [*names],
+        "commit": requests.COMMIT,
+        "final": [str(status) for status in FINAL],
+        "type": REQUEST_TYPE,
+        "cap": CAP,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_QUESTIONS, [list(column) for column in zip(*places, strict=True)])
-        return {
-            (key, generation, seq): (name, message)
-            for key, generation, seq, name, message in cursor.fetchall()
-        }
+        cursor.execute(_OPEN, values)
+        return [_asking(row[:3], *row[3:], user) for row in cursor.fetchall()]
 
 
-def _asking(place: tuple[int, ...], about: Sequence[Any], question: tuple[str, str], user: Any) -> Asking:
-    opened_at, expires_at, assignees, workflow, instance_id = about
-    name, message = question
+def _asking(
+    place: tuple[int, ...],
+    workflow: str,
+    instance_id: str,
+    name: str,
+    message: str,
+    opened_at: datetime,
+    expires_at: datetime | None,
+    assignees: Sequence[str],
+    user: Any,
+) -> Asking:
     asked = Asked(message, None, tuple(assignees))
     return Asking(
         ref="-".join(map(str, place)),
@@ -112,7 +130,7 @@ def _group(workflow: str, name: str, some: Sequence[Asking], now: datetime, *, i
         since=since,
         then=then,
         hour=Hour.of(sum(now - one.opened_at < HOUR for one in some)),
-        address=f"{reverse('studio:approvals')}?{urlencode({'box': box, 'r': first.ref})}",
+        page=f"{reverse('studio:approvals')}?{urlencode({'box': box, 'r': first.ref})}",
         verb="Answer" if mine else "Open",
         only=first.id if len(some) == 1 else "",
         next_at=expires_at,

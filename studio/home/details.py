@@ -1,8 +1,8 @@
-"""What is read of the errors that are shown only: the last hour, next attempts, and what the worst has in common."""
+"""What is read of the errors that are shown only: messages, the last hour, next attempts, what is common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from engine.status.holds import PausedWorkflow
 from engine.status.sentences.sentence import Moment, Sentence
 from studio.access.permissions import Verb, allowed
 from studio.errors.common import common_of
+from studio.errors.groups import first_line
 from studio.home.group import Group, Hour, Rank
 from studio.workflows.pauses import Pauses
 
@@ -24,12 +25,14 @@ OF_ERRORS = ("errored", "rollback")
 
 
 def with_details(groups: Sequence[Group], now: datetime) -> list[Group]:
-    """Return the groups with their details, for any number of them with four queries at most and those of `shares`."""
+    """Return the groups with their details, for any number of them with six queries at most and those of `shares`."""
     errored = [one for group in groups if group.kind in OF_ERRORS for one in group.fingerprints]
     retrying = [one for group in groups if group.kind == "retrying" for one in group.fingerprints]
     hours = failures.last_hour(errored, retrying, now) if errored or retrying else {}
     nexts = failures.next_attempts([key for group in groups for key in group.soonest])
-    return [_detailed(group, hours, nexts) for group in groups]
+    messages = failures.latest_messages([group.error for group in groups if group.where])
+    ids = failures.ids_of([group.only_key for group in groups if group.only_key is not None])
+    return [_detailed(_named(group, messages.get(group.error, ""), ids), hours, nexts) for group in groups]
 
 
 def with_actions(
@@ -65,6 +68,13 @@ def _paused(pauses: Pauses) -> Iterator[Sentence]:
     paused, of = len(pauses.paused), len(pauses.names)
     if paused:
         yield ("paused" if of == 1 else f"all {of} paused" if paused == of else f"{paused} of {of} paused",)
+
+
+def _named(group: Group, message: str, ids: Mapping[int, str]) -> Group:
+    """Return a group with the latest message of its error in its title, and with the id of its only instance."""
+    said = first_line(message) if group.where else ""
+    title = f"{group.where}: {said}" if said else group.title
+    return replace(group, title=title, only=ids.get(group.only_key or 0, group.only))
 
 
 def _detailed(

@@ -10,10 +10,7 @@ from engine.status.failures import CurrentGroup
 from engine.status.failures.failing import CAP, WINDOW, BackingOff, Errored, Part
 from engine.status.sentences.sentence import Moment, Sentence
 from studio.display.at_least import counted
-from studio.errors.address import ErrorAddress
-from studio.errors.groups import first_line
 from studio.home.group import Block, Group, Hour, Rank, shares_of
-from studio.instances.address import address_of
 
 GROWS = timedelta(minutes=5)  # after its last failure
 MOST_SEARCHED = 20  # groups in one search
@@ -60,7 +57,7 @@ def _is_rollback(group: CurrentGroup) -> bool:
 def _others(part: Part) -> Errored:
     """Return those of a rollback's group that were rolled back in the end."""
     left = part.errored.count - part.not_rolled_back.count
-    return replace(part.errored, count=left, newest_id="") if left > 0 else Errored()
+    return replace(part.errored, count=left, newest=None) if left > 0 else Errored()
 
 
 def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: datetime, rank: Rank) -> Group:
@@ -69,8 +66,7 @@ def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: dat
     shares = shares_of((group.workflow, counted(one.count, CAP)) for group, one in parts)
     total = sum((share.count for share in shares), start=0)
     since = min((one.since for _, one in parts if one.since), default=None)
-    is_new = all(group.first_seen and group.first_seen > now - WINDOW for group, _ in parts)
-    only = parts[0][1].newest_id if total == 1 else ""
+    is_new = all(group.is_new for group, _ in parts)
     return Group(
         kind="rollback" if rank == Rank.NOT_ROLLED_BACK else "errored",
         rank=rank,
@@ -78,13 +74,15 @@ def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: dat
         count=total,
         look="errored",
         title=_title(newest),
+        where=_where(newest),
         shares=shares,
         line=((f"{newest.type}, never seen before",),) if is_new and total == 1 else (),
         since=since,
         then=(Moment("ago", last),) if total == 1 else ("last ", Moment("ago", last)),
         hour=Hour.of(sum(one.in_hour for _, one in parts)),
-        address=_error_address(newest),
-        only=only,
+        error=newest.fingerprint,
+        query="" if newest.fingerprint else f"status:errored workflow:{newest.workflow}",
+        only_key=parts[0][1].newest if total == 1 else None,
         step=newest.step,
         is_new=is_new,
         fingerprints=fingerprints,
@@ -105,13 +103,15 @@ def _retrying(parts: list[tuple[CurrentGroup, BackingOff]], *, follows: bool) ->
         count=total,
         look="retrying",
         title="The same error, backing off" if follows else _title(newest),
+        where="" if follows else _where(newest),
         shares=shares,
         line=(),
         since=None,
         then=then,
         hour=Hour.of(0),
-        address=_search_address(newest, fingerprints),
-        only=whole.soonest_id if total == 1 else "",
+        error=newest.fingerprint,
+        query=_search(newest, fingerprints),
+        only_key=whole.soonest[0] if total == 1 else None,
         step=newest.step,
         follows=follows,
         fingerprints=fingerprints,
@@ -125,20 +125,17 @@ def _newest(groups: Sequence[CurrentGroup]) -> CurrentGroup:
 
 
 def _title(group: CurrentGroup) -> str:
+    return f"{_where(group)}: {group.type}" if group.fingerprint else BEFORE_GROUPS
+
+
+def _where(group: CurrentGroup) -> str:
     if not group.fingerprint:
-        return BEFORE_GROUPS
+        return ""
     where = group.step or "handler"
-    where = f"Rollback of {where}" if _is_rollback(group) else where
-    return f"{where}: {first_line(group.latest) or group.type}"
+    return f"Rollback of {where}" if _is_rollback(group) else where
 
 
-def _error_address(group: CurrentGroup) -> str:
-    if group.fingerprint:
-        return ErrorAddress(group.fingerprint).url()
-    return address_of({"query": f"status:errored workflow:{group.workflow}"})
-
-
-def _search_address(group: CurrentGroup, fingerprints: Sequence[str]) -> str:
+def _search(group: CurrentGroup, fingerprints: Sequence[str]) -> str:
     if fingerprints:
-        return address_of({"query": f"error-group:{','.join(fingerprints[:MOST_SEARCHED])} status:retrying"})
-    return address_of({"query": f"status:retrying workflow:{group.workflow}"})
+        return f"error-group:{','.join(fingerprints[:MOST_SEARCHED])} status:retrying"
+    return f"status:retrying workflow:{group.workflow}"

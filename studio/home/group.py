@@ -9,6 +9,8 @@ from enum import IntEnum
 
 from engine.status.sentences.sentence import Sentence
 from studio.display.bars import SmallBars, small_bars
+from studio.errors.address import ErrorAddress
+from studio.instances.address import address_of
 from studio.workflows.pauses import Pauses
 
 SHOWN_ERRORS = 10  # rows of errors and their back-offs
@@ -69,9 +71,13 @@ class Group:
     since: datetime | None
     then: Sentence
     hour: Hour
-    address: str
+    page: str = ""  # its address, unless it is one of these:
+    query: str = ""  # a search of the list of instances
+    error: str = ""  # an error, by its fingerprint
     verb: str = "Open"
+    where: str = ""  # what comes before the latest message of the error in the title
     only: str = ""  # the id of the instance of a group of one
+    only_key: int | None = None  # its key, until the id is read
     step: str = ""
     is_new: bool = False
     follows: bool = False  # the back-offs of the group before
@@ -82,6 +88,13 @@ class Group:
     own_count: int = 0  # of approvals: those that the user may answer
     pauses: Pauses | None = None  # of the worst error, while it goes on and not all its workflows are paused
     may_pause: bool = False
+
+    @property
+    def address(self) -> str:
+        """Its page. Made when it is asked for: there may be hundreds of errors, and few have a row."""
+        if self.query:
+            return address_of({"query": self.query})
+        return ErrorAddress(self.error).url() if self.error else self.page
 
     @property
     def short_title(self) -> str:

@@ -56,6 +56,6 @@ def blocks(found: Sequence[Overdue], now: datetime) -> Iterator[Block]:
             since=first.next_at,
             then=(Moment("ago", first.next_at),),
             hour=Hour.of(sum(now - one.next_at < HOUR for one in found)),
-            address=reverse("studio:schedules"),
+            page=reverse("studio:schedules"),
         ),
     )

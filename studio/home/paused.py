@@ -14,7 +14,6 @@ from engine.values.fingerprint import normalised
 from studio.display.at_least import counted
 from studio.errors.groups import first_line
 from studio.home.group import Block, Group, Hour, Rank, shares_of
-from studio.instances.address import address_of
 
 CAP = 1_001  # of a workflow, the newest
 
@@ -114,7 +113,7 @@ def _group(kind: str, title: str, some: Sequence[Paused]) -> Group:
         since=min(one.since for one in some),
         then=then,
         hour=Hour.of(sum(one.in_hour for one in some)),
-        address=address_of({"query": query}),
+        query=query,
         only=last.newest_id if total == 1 else "",
     )
 

@@ -16,7 +16,6 @@ from engine.status.usual import LongStep, long_steps
 from engine.values.durations import format_duration
 from studio.display.at_least import counted
 from studio.home.group import Block, Group, Hour, Rank, Share, shares_of
-from studio.instances.address import address_of
 
 MOST = 500  # running instances: workers hold no more than their slots
 CAP = 1_001
@@ -109,7 +108,7 @@ def _long(workflow: str, name: str, some: Sequence[Long], now: datetime) -> Grou
         since=oldest.step.started_at,
         then=(Moment("ago", oldest.step.started_at),),
         hour=Hour.of(sum(now - one.step.started_at < HOUR for one in some)),
-        address=address_of({"query": f"status:running workflow:{workflow}"}),
+        query=f"status:running workflow:{workflow}",
         only=oldest.id if len(some) == 1 else "",
         step=name,
     )
@@ -137,7 +136,7 @@ def unserved_blocks(found: Sequence[Unserved], *, is_anybody: bool, own: bool = 
             since=since,
             then=(Moment("ago", since),),
             hour=Hour.of(sum(one.own_in_hour if own else one.in_hour for one in chosen)),
-            address=reverse("studio:workers"),
+            page=reverse("studio:workers"),
         ),
     )
 

@@ -18,7 +18,7 @@ from studio.access.permissions import visible
 from studio.frame.patience import TooSlowError, patience
 from studio.instances.address import ListAddress
 from studio.instances.queries import PAGE, rows_by_key
-from studio.instances.status_counts import counts_by_status
+from studio.instances.status_counts import totals_by_status
 from studio.instances.visibility import workflows_of_user
 
 COUNT_PATIENCE_S = 1
@@ -70,7 +70,7 @@ def counts_of(asked: ListAddress, user: Any) -> Mapping[str, int] | None:
             if not counting.names_only(query):
                 return counting.count_by_status(query, workflows=workflows)
             names = workflows_of(query.terms, workflow_names() if workflows is None else workflows)
-            return _sum(counts_by_status(names))
+            return totals_by_status(names)
     except TooSlowError:
         return None
 
@@ -88,14 +88,6 @@ def busiest(user: Any, most: int = 3) -> list[str]:
     """Return the workflows that most of the newest instances are of."""
     newest = Instance.objects.of_users().order_by("-key").values_list("workflow", flat=True)[:NEWEST]
     return [name for name, _ in Counter(visible(user, newest)).most_common(most)]
-
-
-def _sum(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for of_workflow in counts.values():
-        for status, n in of_workflow.items():
-            total[status] = total.get(status, 0) + n
-    return total
 
 
 def _in_words(searched: Searched, asked: ListAddress, *, has_more: bool) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count
 
 from engine.steer.requests import open_requests
 from engine.values.shown import display_status
+from engine.values.states import FINAL, InstanceStatus, WaitingFor
 from studio.display.at_least import AtLeast, counted
 
 COUNT_CAP = 10_001
 
-# Each count stops at the cap: a page never counts a million rows to show "many". Only waiting instances are divided
-# further, so that all other counts, including the large ones, use index-only scans. Retrying instances have their own
-# index: a few of them must not be missed among more sleeping ones than are counted.
-_COUNTS = """
+# Each count stops at the cap: a page never counts a million rows to show "many". All are of an index only: that of the
+# lists, and for what waits the one of what it waits for.
+_OF_EACH = """
 SELECT name.workflow, state.status, '' AS waiting_for, counted.n
   FROM unnest(%(names)s::text[]) AS name(workflow)
  CROSS JOIN unnest(%(statuses)s::text[]) AS state(status)
@@ -26,53 +27,104 @@ SELECT name.workflow, state.status, '' AS waiting_for, counted.n
                 WHERE i.workflow = name.workflow AND i.status = state.status LIMIT %(cap)s) AS capped) AS counted
  WHERE counted.n > 0
 UNION ALL
-SELECT name.workflow, 'waiting', counted.waiting_for, counted.n
+SELECT name.workflow, 'waiting', kind.waiting_for, counted.n
   FROM unnest(%(names)s::text[]) AS name(workflow)
+ CROSS JOIN unnest(%(kinds)s::text[]) AS kind(waiting_for)
  CROSS JOIN LATERAL (
-       SELECT waiting_for, count(*) AS n
-         FROM (SELECT waiting_for FROM engine_instance i
-                WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for <> 'retry'
-                LIMIT %(cap)s) AS capped
-        GROUP BY waiting_for
-       UNION ALL
-       SELECT 'retry', count(*)
+       SELECT count(*) AS n
          FROM (SELECT FROM engine_instance i
-                WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = 'retry'
+                WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = kind.waiting_for
+                LIMIT %(cap)s) AS capped) AS counted
+ WHERE counted.n > 0
+"""
+# The same for all together: whatever the number of workflows, no more rows are counted. The inner LIMIT keeps each
+# workflow a descent of the index.
+_OF_ALL = """
+SELECT '', state.status, '' AS waiting_for, counted.n
+  FROM unnest(%(statuses)s::text[]) AS state(status)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS n
+         FROM (SELECT FROM unnest(%(names)s::text[]) AS name(workflow)
+                CROSS JOIN LATERAL (
+                      SELECT FROM engine_instance i
+                       WHERE i.workflow = name.workflow AND i.status = state.status LIMIT %(cap)s) AS of_one
+                LIMIT %(cap)s) AS capped) AS counted
+ WHERE counted.n > 0
+UNION ALL
+SELECT '', 'waiting', kind.waiting_for, counted.n
+  FROM unnest(%(kinds)s::text[]) AS kind(waiting_for)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS n
+         FROM (SELECT FROM unnest(%(names)s::text[]) AS name(workflow)
+                CROSS JOIN LATERAL (
+                      SELECT FROM engine_instance i
+                       WHERE i.workflow = name.workflow AND i.status = 'waiting'
+                         AND i.waiting_for = kind.waiting_for LIMIT %(cap)s) AS of_one
                 LIMIT %(cap)s) AS capped) AS counted
  WHERE counted.n > 0
 """
 
-_NOT_WAITING = ["queued", "running", "waiting_for_pause", "paused", "complete", "errored", "terminated"]
+_CLOSED = sorted(map(str, FINAL))
+_OPEN = sorted({*map(str, InstanceStatus)} - {*_CLOSED, "waiting"})
 
 
 def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
     """Count the instances of each workflow by shown status, up to the cap."""
-    found: dict[str, dict[str, int]] = {name: {} for name in names}
-    with connection.cursor() as cursor:
-        cursor.execute(_COUNTS, {"names": list(names), "statuses": _NOT_WAITING, "cap": COUNT_CAP})
-        rows = cursor.fetchall()
-    stopped = _stopped(rows)
-    for workflow, status, waiting_for, n in rows:
-        is_cut = workflow in stopped and waiting_for not in ("", "retry")
-        by_status, look = found[workflow], display_status(status, waiting_for)
-        by_status[look] = by_status.get(look, 0) + (
-            AtLeast(min(n, COUNT_CAP - 1)) if is_cut else counted(n, COUNT_CAP)
-        )
-    for (workflow, waiting_for), n in asking_by_workflow(names).items():
-        by_status, look = found[workflow], display_status("waiting", waiting_for)
-        by_status["approval"] = by_status.get("approval", 0) + n
-        left = by_status.get(look, 0) - n
-        by_status[look] = left if isinstance(left, AtLeast) else max(left, 0)
+    return _of_each(names, [*_OPEN, *_CLOSED])
+
+
+def open_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Count the open instances of each workflow by shown status, up to the cap."""
+    return _of_each(names, _OPEN)
+
+
+def totals_by_status(names: Sequence[str]) -> dict[str, int]:
+    """Count the instances of these workflows together by shown status, up to the cap."""
+    found: dict[str, int] = {}
+    rows = _ask(_OF_ALL, names, [*_OPEN, *_CLOSED])
+    for _, status, waiting_for, n in rows:
+        _add(found, display_status(status, waiting_for), n)
+    if any(waiting_for for _, _, waiting_for, _ in rows):
+        for (_, waiting_for), n in asking_by_workflow(names).items():
+            _ask_people(found, waiting_for, n)
     return found
 
 
-def _stopped(rows: Iterable[tuple[str, str, str, int]]) -> set[str]:
-    """Return the workflows with more parked instances than were counted: what the rest wait for is unknown."""
-    parked: dict[str, int] = {}
-    for workflow, _, waiting_for, n in rows:
-        if waiting_for not in ("", "retry"):
-            parked[workflow] = parked.get(workflow, 0) + n
-    return {workflow for workflow, n in parked.items() if n >= COUNT_CAP}
+def _of_each(names: Sequence[str], statuses: Sequence[str]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {name: {} for name in names}
+    waiting = set()
+    for workflow, status, waiting_for, n in _ask(_OF_EACH, names, statuses):
+        _add(found[workflow], display_status(status, waiting_for), n)
+        if waiting_for:
+            waiting.add(workflow)
+    for (workflow, waiting_for), n in asking_by_workflow(sorted(waiting)).items() if waiting else ():
+        _ask_people(found[workflow], waiting_for, n)
+    return found
+
+
+def _add(by_status: dict[str, int], look: str, n: int) -> None:
+    by_status[look] = by_status.get(look, 0) + counted(n, COUNT_CAP)
+
+
+def _ask_people(by_status: dict[str, int], waiting_for: str, n: int) -> None:
+    """Count instances that wait for people as such, and not as what their rows say."""
+    look = display_status("waiting", waiting_for)
+    by_status["approval"] = by_status.get("approval", 0) + n
+    left = by_status.get(look, 0) - n
+    by_status[look] = left if isinstance(left, AtLeast) else max(left, 0)
+
+
+def _ask(statement: str, names: Sequence[str], statuses: Sequence[str]) -> list[tuple[str, str, str, int]]:
+    kinds = [str(kind) for kind in WaitingFor]
+    values: Mapping[str, Any] = {
+        "names": list(names),
+        "statuses": [*statuses],
+        "kinds": kinds,
+        "cap": COUNT_CAP,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
 
 
 def asking_by_workflow(names: Sequence[str]) -> dict[tuple[str, str], int]:

@@ -15,12 +15,11 @@ from engine.steer import pauses as engine_pauses
 from studio.access import denied_audit
 from studio.access.denied_audit import Subject
 from studio.access.permissions import RefusedError, Verb, allowed, visible
-from studio.instances.status_counts import counts_by_status
+from studio.instances.status_counts import open_by_status
 from studio.workflows.pauses import Pauses, pauses_of
 
 MOST = 100  # workflows at once
 LONGEST_SHOWN = 80
-FINISHED = ("complete", "errored", "terminated")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,7 @@ class PauseRequest:
         seen = set(visible(request.user, known))
         problem = _problem(names, [name for name in names if name not in seen])
         found = () if problem else names
-        counts = counts_by_status(found)
-        opened = {
-            name: sum(n for status, n in by_status.items() if status not in FINISHED)
-            for name, by_status in counts.items()
-        }
+        opened = {name: sum(by_status.values()) for name, by_status in open_by_status(found).items()}
         given = request.GET.get("next", "")
         back = given if _is_ours(request, given) else _page_of(found, with_page)
         return cls(names, pauses_of(found, given and back), opened, back, problem)

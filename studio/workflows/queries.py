@@ -11,9 +11,8 @@ from django.db import connection
 from engine.declare.registry import workflows as registry
 from engine.status.facts import Servers
 from engine.status.holds import PausedWorkflow
-from engine.status.search import workflow_names
 from engine.status.servers import servers_of
-from studio.instances.status_counts import counts_by_status
+from studio.instances.status_counts import counts_by_status, open_by_status
 from studio.workflows import lints
 from studio.workflows.pauses import paused_of
 
@@ -65,10 +64,9 @@ class Overview:
         return " ".join(self.description.split("\n\n")[0].split())
 
 
-def overviews(names: Sequence[str] | None = None) -> list[Overview]:
-    """Read the table of workflows."""
-    names = workflow_names() if names is None else names
-    counts = counts_by_status(names)
+def overviews(names: Sequence[str], *, only_open: bool = False) -> list[Overview]:
+    """Read the table of workflows. `only_open`: count no instances that have ended."""
+    counts = open_by_status(names) if only_open else counts_by_status(names)
     last: dict[str, datetime] = {}
     for name, _, created_at in _newest(names, _STATUSES, 1):
         last[name] = max(created_at, last.get(name, created_at))

@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 
 from engine.status.last_day import LastDay, counted_since, last_day
 from engine.values.durations import format_duration
-from engine.values.states import FINAL
 from studio.workflows.bars import DayBars, day_bars
 from studio.workflows.queries import Overview, overviews
 
@@ -49,7 +48,7 @@ class FlowRow:
     @property
     def open(self) -> dict[str, int]:
         """How many are open now, by shown status."""
-        return {status: n for status, n in self.of.counts.items() if n and status not in FINAL}
+        return {status: n for status, n in self.of.counts.items() if n}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,7 @@ def flow_table(names: Sequence[str], *, most: int | None = None) -> FlowTable:
     """Read the table: first those that fail more than usual, by the number of failures, then the others by name."""
     days = last_day(names)
     ordered = sorted(names, key=lambda name: (-days[name].errored * days[name].is_unusual, name))
-    rows = tuple(FlowRow(one, days[one.name]) for one in overviews(ordered[:most]))
+    rows = tuple(FlowRow(one, days[one.name]) for one in overviews(ordered[:most], only_open=True))
     return FlowTable(rows, len(names), counted_since())
 
 

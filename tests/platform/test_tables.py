@@ -30,6 +30,7 @@ ENGINE = (
     "0010_error_notes",
     "0011_counters",
     "0012_bulk",
+    "0013_waiting",
 )
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)

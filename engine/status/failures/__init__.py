@@ -6,7 +6,7 @@ Every function takes the workflows that a person may see; None: all of them.
 from engine.status.failures.failing import CurrentGroup, current
 from engine.status.failures.found import FailedAttempt, FailedInstances, FailureGroup, Groups
 from engine.status.failures.reading import count_open, group, groups, kin
-from engine.status.failures.recent import NextAttempt, last_hour, next_attempts
+from engine.status.failures.recent import NextAttempt, ids_of, last_hour, latest_messages, next_attempts
 from engine.status.failures.recovered import Recovered, recovered
 from engine.status.failures.rows import LastFailure, last_failures, values
 from engine.status.failures.shares import MOST as MOST_COMPARED
@@ -30,10 +30,12 @@ __all__ = [
     "current",
     "group",
     "groups",
+    "ids_of",
     "instances",
     "kin",
     "last_failures",
     "last_hour",
+    "latest_messages",
     "next_attempts",
     "recovered",
     "sample_trace",

@@ -21,24 +21,26 @@ CAP = 1_001  # instances of a group, and of a workflow where each is looked at
 MOST = 500  # groups
 SOONEST = 20  # keys of those that wait for a retry
 
-# The newest of each workflow: whose they are, and whether a rollback of theirs failed. No index has that.
+# Among the newest of each workflow: what the person started, what could not be rolled back, and what has no group. The
+# index of what failed has all of it, and that of what waits the same for retries; the ids are in the rows only.
 _ERRORED = """
 SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS is_own,
-       i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at), max(i.finished_at),
-       count(*) FILTER (WHERE i.finished_at > %(hour)s), (array_agg(i.id ORDER BY i.finished_at DESC))[1]
+       i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at),
+       count(*) FILTER (WHERE i.finished_at > %(hour)s), max(i.key)
   FROM unnest(%(workflows)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
-       SELECT i.id, i.fingerprint, i.started_by, i.rollback, i.finished_at FROM engine_instance i
+       SELECT i.key, i.fingerprint, i.started_by, i.rollback, i.finished_at FROM engine_instance i
         WHERE i.workflow = name.workflow AND i.status = 'errored' AND i.finished_at > %(since)s
         ORDER BY i.finished_at DESC LIMIT %(cap)s) AS i
+ WHERE i.started_by = %(person)s OR i.rollback = 'failed' OR i.fingerprint IS NULL
  GROUP BY 1, 2, 3, 4
 """
 _RETRYING = """
 SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS is_own, count(*), min(i.wake_at),
-       (array_agg(i.key ORDER BY i.wake_at, i.key))[1:%(soonest)s], (array_agg(i.id ORDER BY i.wake_at, i.key))[1]
+       (array_agg(i.key ORDER BY i.wake_at, i.key))[1:%(soonest)s]
   FROM unnest(%(workflows)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
-       SELECT i.key, i.id, i.fingerprint, i.started_by, i.wake_at FROM engine_instance i
+       SELECT i.key, i.fingerprint, i.started_by, i.wake_at FROM engine_instance i
         WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = 'retry'
         ORDER BY i.key DESC LIMIT %(cap)s) AS i
  GROUP BY 1, 2, 3
@@ -56,22 +58,22 @@ WITH active AS MATERIALIZED (
     SELECT * FROM ({sql.STATED} AND f.fingerprint IN (SELECT fingerprint FROM active)) AS stated
     WHERE state = 'open' ORDER BY last_seen DESC, fingerprint LIMIT %(most)s
 )
-SELECT f.fingerprint, f.kin, f.workflow, f.step, f.phase, f.type, {sql.LATEST}, f.first_seen, f.last_seen,
-    errored.n, errored.in_hour, errored.last_at, first.finished_at
+SELECT f.fingerprint, f.kin, f.workflow, f.step, f.phase, f.type, f.first_seen > %(since)s, f.last_seen,
+    errored.n, errored.in_hour, errored.newest, CASE WHEN errored.n < %(cap)s THEN errored.first_at ELSE (
+        SELECT i.finished_at FROM engine_instance i
+        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
+        ORDER BY i.finished_at LIMIT 1
+    ) END
 FROM page f
 CROSS JOIN LATERAL (
-    SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, max(finished_at) AS last_at
+    SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, min(finished_at) AS first_at,
+        max(key) AS newest
     FROM (
-        SELECT i.finished_at FROM engine_instance i
+        SELECT i.finished_at, i.key FROM engine_instance i
         WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
         ORDER BY i.finished_at DESC LIMIT %(cap)s
     ) AS capped
 ) AS errored
-LEFT JOIN LATERAL (
-    SELECT i.finished_at FROM engine_instance i
-    WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
-    ORDER BY i.finished_at LIMIT 1
-) AS first ON true
 """  # noqa: S608
 
 
@@ -81,21 +83,18 @@ class Errored:
 
     count: int = 0
     since: datetime | None = None
-    last_at: datetime | None = None
     in_hour: int = 0
-    newest_id: str = ""
+    newest: int | None = None
+    """The highest key of theirs."""
 
     def __add__(self, other: Errored) -> Errored:
-        if not self.count or not other.count:
-            return self if self.count else other
-        newer, older = (self, other) if _later(self.last_at, other.last_at) else (other, self)
         since = [at for at in (self.since, other.since) if at is not None]
+        keys = [key for key in (self.newest, other.newest) if key is not None]
         return Errored(
             self.count + other.count,
             min(since, default=None),
-            newer.last_at,
             self.in_hour + other.in_hour,
-            newer.newest_id or older.newest_id,
+            max(keys, default=None),
         )
 
 
@@ -106,14 +105,13 @@ class BackingOff:
     count: int = 0
     next_at: datetime | None = None
     soonest: tuple[int, ...] = ()
-    soonest_id: str = ""
 
     def __add__(self, other: BackingOff) -> BackingOff:
         if self.next_at is None or other.next_at is None:
             return self if self.next_at is not None else other
         first, second = (self, other) if self.next_at <= other.next_at else (other, self)
         keys = (*first.soonest, *second.soonest)[:SOONEST]
-        return BackingOff(self.count + other.count, first.next_at, keys, first.soonest_id)
+        return BackingOff(self.count + other.count, first.next_at, keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +138,8 @@ class CurrentGroup:
     step: str = ""
     phase: str = "do"
     type: str = ""
-    latest: str = ""
-    """Its latest message; empty if the step is sensitive."""
-    first_seen: datetime | None = None
+    is_new: bool = False
+    """Whether it failed for the first time in the last day."""
     last_seen: datetime | None = None
     everything: Part = field(default_factory=Part)
     own: Part = field(default_factory=Part)
@@ -191,22 +188,20 @@ def _parts(errored: Sequence[tuple[Any, ...]], retrying: Sequence[tuple[Any, ...
                 before.retrying + part.retrying,
             )
 
-    for workflow, fingerprint, is_own, is_stuck, count, since, last_at, in_hour, newest in errored:
-        one = Errored(count, since, last_at, in_hour, newest)
+    for workflow, fingerprint, is_own, is_stuck, *figures in errored:
+        one = Errored(*figures)
         add(workflow, fingerprint, Part(one, one if is_stuck else Errored()), is_own=is_own)
-    for workflow, fingerprint, is_own, count, next_at, keys, soonest in retrying:
-        add(
-            workflow, fingerprint, Part(retrying=BackingOff(count, next_at, (*keys,), soonest)), is_own=is_own
-        )
+    for workflow, fingerprint, is_own, count, next_at, keys in retrying:
+        add(workflow, fingerprint, Part(retrying=BackingOff(count, next_at, (*keys,))), is_own=is_own)
     return found
 
 
 def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
-    fingerprint, kin, workflow, step, phase, kind, latest, first_seen, last_seen = row[:9]
-    count, in_hour, last_at, since = row[9:]
+    fingerprint, kin, workflow, step, phase, kind, is_new, last_seen = row[:8]
+    count, in_hour, newest, since = row[8:]
     found = parts.get((workflow, fingerprint), {"all": Part(), "own": Part()})
     part = found["all"]
-    errored = Errored(count, since, last_at, in_hour, part.errored.newest_id)
+    errored = Errored(count, since, in_hour, newest)
     return CurrentGroup(
         fingerprint,
         kin,
@@ -214,16 +209,11 @@ def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
         step,
         phase,
         kind,
-        latest,
-        first_seen,
+        is_new,
         last_seen,
         everything=Part(errored, part.not_rolled_back, part.retrying),
         own=found["own"],
     )
-
-
-def _later(one: datetime | None, other: datetime | None) -> bool:
-    return one is not None and (other is None or one >= other)
 
 
 def _ask(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:

@@ -1,4 +1,4 @@
-"""The last hour of groups that fail now, and the next attempts of what waits for one. For the groups that are shown."""
+"""What is read of the groups that are shown: messages, the last hour, next attempts, and ids of instances."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+
+from engine.models import Instance
+from engine.status.failures import sql
 
 BARS, MINUTES = 20, 3
 MOST, MOST_ATTEMPTS = 5_000, 300  # failures of a group; attempts are looked up one by one
@@ -54,6 +57,7 @@ SELECT i.key, first.failed_at, first.n + 1, (s.options ->> 'max_attempts')::int
           AND a.number > coalesce((s.options ->> 'retried_after')::int, 0)) AS first
  WHERE i.key = ANY (%(keys)s) AND s.kind = 'do' AND s.status = 'waiting'
 """
+_LATEST = f"SELECT f.fingerprint, {sql.LATEST} FROM engine_failure f WHERE f.fingerprint = ANY (%s)"  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,20 @@ class NextAttempt:
     """When the step failed first."""
     number: int
     of: int | None
+
+
+def latest_messages(fingerprints: Collection[str]) -> dict[str, str]:
+    """Return the latest message of each group; empty if the step is sensitive."""
+    if not fingerprints:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_LATEST, [[*fingerprints]])
+        return dict(cursor.fetchall())
+
+
+def ids_of(keys: Collection[int]) -> dict[int, str]:
+    """Return the ids of these instances, by key."""
+    return dict(Instance.objects.filter(key__in=keys).values_list("key", "id")) if keys else {}
 
 
 def last_hour(

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import psycopg
 from psycopg import sql
 
-from engine.steer import failure_counts
+from engine.steer import failure_counts, workflow_counts
 from tests.bench.many import people
 from tests.bench.many.flows import FLOWS, NAMES
 from tests.bench.many.life import Rows
@@ -21,6 +21,7 @@ from tests.bench.many.shop import Shop, Size
 
 NUMBERED = ("engine_instance", "engine_generation", "engine_event", "engine_audit")
 PROGRESS_SECONDS = 5.0
+CHANGES = 500_000  # that are added up at once
 WORKERS = """
 INSERT INTO engine_worker (role, name, worker_id, workflows, slots, held, started_at, seen_at)
 SELECT role, name, id, %(names)s::text[], slots, held, clock_timestamp() - interval '5 hours', clock_timestamp()
@@ -75,6 +76,7 @@ def fill(
     _write_all(connection, shop, tell)
     _write_rest(connection, first_keys)
     _write_groups(connection, shop, now)
+    _add_up(connection, now)
     tell("Analyzing the tables")
     connection.autocommit = True
     connection.execute("VACUUM (ANALYZE)")  # as autovacuum does in time
@@ -104,6 +106,15 @@ def _write_groups(connection: psycopg.Connection, shop: Shop, now: int) -> None:
     values = {"now": datetime.fromtimestamp(now / 1_000_000, UTC), "batch": len(groups)}
     connection.execute(failure_counts.COUNT, values)
     connection.commit()
+
+
+def _add_up(connection: psycopg.Connection, now: int) -> None:
+    """Add what has started and ended to the counts, as a worker does every few seconds."""
+    values = {"now": datetime.fromtimestamp(now / 1_000_000, UTC), "batch": CHANGES}
+    found = CHANGES
+    while found == CHANGES:
+        (found,) = connection.execute(workflow_counts.FOLD, values).fetchone() or (0,)
+        connection.commit()
 
 
 def _write_all(connection: psycopg.Connection, shop: Shop, tell: Callable[[str], None]) -> None:
