@@ -30,15 +30,17 @@ RESUME = "bulk-resume"
 ABORT = "bulk-abort"
 RETRY_FAILED = "bulk-retry-failed"
 
-# One statement: the set is what one snapshot shows, and each item is as it was then.
+# One statement: the set is what one snapshot shows, and each item is as it was then. What is skipped at once has the
+# time of the job, which the rate leaves out (`engine.jobs.reading`).
 _FREEZE = """
     WITH chosen AS ([chosen]), frozen AS (
         INSERT INTO engine_bulk_item
             (job_id, position, instance_key, workflow, instance_id, generation, outcome, code, message, tries, at)
-        SELECT %s, row_number() OVER (ORDER BY i.key), i.key, i.workflow, i.id, i.generation,
+        SELECT job.key, row_number() OVER (ORDER BY i.key), i.key, i.workflow, i.id, i.generation,
             CASE WHEN told.code = '' THEN 'open' ELSE 'skipped' END, told.code, '', 0,
-            CASE WHEN told.code = '' THEN NULL ELSE statement_timestamp() END
-        FROM chosen i CROSS JOIN LATERAL (SELECT [refusal] AS code) AS told
+            CASE WHEN told.code = '' THEN NULL ELSE job.created_at END
+        FROM chosen i CROSS JOIN engine_bulk_job job CROSS JOIN LATERAL (SELECT [refusal] AS code) AS told
+        WHERE job.key = %s
         RETURNING outcome
     )
     SELECT count(*), count(*) FILTER (WHERE outcome = 'skipped') FROM frozen

@@ -157,7 +157,7 @@ class AsyncClient:
     pause_bulk_job = async_method(bulk.pause_bulk_job)
     resume_bulk_job = async_method(bulk.resume_bulk_job)
     abort_bulk_job = async_method(bulk.abort_bulk_job)
-    retry_failed_of_bulk_job = async_method(bulk.retry_failed_of_bulk_job)
+    retry_failed_bulk_items = async_method(bulk.retry_failed_bulk_items)
     send_event = async_method(messages.send_event)
     requests = async_pages(messages.requests)
     answer = async_method(messages.answer)

@@ -157,7 +157,7 @@ class Client:
     pause_bulk_job = method(bulk.pause_bulk_job)
     resume_bulk_job = method(bulk.resume_bulk_job)
     abort_bulk_job = method(bulk.abort_bulk_job)
-    retry_failed_of_bulk_job = method(bulk.retry_failed_of_bulk_job)
+    retry_failed_bulk_items = method(bulk.retry_failed_bulk_items)
     send_event = method(messages.send_event)
     requests = pages(messages.requests)
     answer = method(messages.answer)

@@ -127,7 +127,7 @@ def abort_bulk_job(request: ApiRequest, job: str, body: Because) -> HttpResponse
 
 
 @_steers("retry-failed", steering.RETRY_FAILED, "Retry what failed in a bulk job")
-def retry_failed_of_bulk_job(request: ApiRequest, job: str, body: Because) -> HttpResponse:
+def retry_failed_bulk_items(request: ApiRequest, job: str, body: Because) -> HttpResponse:
     """Do the failed ones again. Does nothing if none has failed, or it was aborted."""
     return _steer(request, job, body, bulk.retry_failed)
 

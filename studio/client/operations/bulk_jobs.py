@@ -96,7 +96,7 @@ def abort_bulk_job(
     return post(_job(job, "abort"), {"reason": reason}, idempotency_key, part="job")
 
 
-def retry_failed_of_bulk_job(
+def retry_failed_bulk_items(
     job: str, *, reason: str = "", idempotency_key: str | None = None
 ) -> Call[answers.BulkJob]:
     """Do the failed ones again."""

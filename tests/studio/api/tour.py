@@ -119,7 +119,7 @@ CALLS = (
     _do("pause_bulk_job", "/bulk-jobs/receipts-now/pause", {"reason": "They look at it first."}),
     _do("resume_bulk_job", "/bulk-jobs/orders-go-on/resume", {"reason": "The courier comes."}),
     _do("abort_bulk_job", "/bulk-jobs/receipts-now/abort", {"reason": "One by one, then."}),
-    _do("retry_failed_of_bulk_job", "/bulk-jobs/labels-again/retry-failed", {}),
+    _do("retry_failed_bulk_items", "/bulk-jobs/labels-again/retry-failed", {}),
     _do("add_note", f"{_WAITING}/notes", {"text": "The customer calls back at four."}, 201),
     Call("delete_instance", "DELETE", _COMPLETE, {"reason": "The customer asked for it."}),
     _do(
