@@ -160,24 +160,23 @@ def _lines_of_list(terminal: Terminal, found: Document, options: Options) -> Ite
     if not rows:
         yield "There are no bulk jobs."
         return
-    cells: list[tuple[str, ...]] = [("STATUS", "ID", "ACTION", "DONE", "FAILED", "STARTED", "WHY")]
+    cells = [("STATUS", "ID", "ACTION", "STARTED", "DONE")]
     cells += [
-        (
-            row["status"],
-            row["id"],
-            row["action"],
-            f"{row['done']:,} of {row['total']:,}",
-            f"{row['failed']:,}",
-            text.ago(row["created_at"], now),
-            _why(row),
-        )
+        (row["status"], row["id"], row["action"], text.ago(row["created_at"], now), _done(row))
         for row in rows
     ]
     for row, cell in zip((None, *rows), text.columns(cells), strict=True):
-        line = text.cut(text.GAP.join(cell), terminal.width).rstrip()
+        line = text.cut(text.GAP.join(cell), terminal.width)
         yield line if row is None else line.replace(cell[0], terminal.paint(row["status"], cell[0]), 1)
+        if row is not None and _why(row):
+            yield text.cut(f"{text.GAP * 2}{_why(row)}", terminal.width)
     if found["older"] is not None:
         yield f"There are more: --before {found['older']}"
+
+
+def _done(job: Document) -> str:
+    failed = f", {job['failed']:,} failed" if job["failed"] else ""
+    return f"{job['done']:,} of {job['total']:,}{failed}"
 
 
 def _why(job: Document) -> str:

@@ -56,10 +56,10 @@ def test_a_job_is_started_listed_and_shown() -> None:
     assert said == "Bulk job night is running: 0 of 3 done, 1 skipped, 2 left.\n"
     work("night")
     assert statuses() == ["terminated", "paused", "paused"]
-    head, line = run("bulk").splitlines()
-    assert head.split() == ["STATUS", "ID", "ACTION", "DONE", "FAILED", "STARTED", "WHY"]
-    assert line.split()[:7] == ["complete", "night", "pause", "2", "of", "3", "0"]
-    assert line.endswith("zoe: The bank is down.")
+    head, line, why = run("bulk").splitlines()
+    assert head.split() == ["STATUS", "ID", "ACTION", "STARTED", "DONE"]
+    assert (line.split()[:3], line.split()[-3:]) == (["complete", "night", "pause"], ["2", "of", "3"])
+    assert why == "    zoe: The bank is down."
     first, *facts = run("bulk", "show", "night", "--outcome", "skipped").splitlines()
     assert first == "night  complete"
     assert facts[:3] == [
