@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from engine.replay.step.workflow_step import WorkflowStep as WorkflowStep
     from engine.values.errors import AtomicStepError as AtomicStepError
     from engine.values.errors import BetweenStepsError as BetweenStepsError
+    from engine.values.errors import BulkJobExistsError as BulkJobExistsError
     from engine.values.errors import BulkJobNotFoundError as BulkJobNotFoundError
     from engine.values.errors import ChildIdTakenError as ChildIdTakenError
     from engine.values.errors import ChildWorkflowError as ChildWorkflowError
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
 _ERRORS = (
     "AtomicStepError",
     "BetweenStepsError",
+    "BulkJobExistsError",
     "BulkJobNotFoundError",
     "ChildIdTakenError",
     "ChildWorkflowError",

@@ -41,6 +41,7 @@ register_converter(addresses.InstanceId, "id")
 register_converter(addresses.StepNumber, "step")
 register_converter(addresses.Anything, "anything")
 register_converter(addresses.HookSlug, "hook")
+register_converter(addresses.JobId, "job")
 register_converter(addresses.Fingerprint, "fingerprint")
 register_converter(addresses.WorkerName, "worker")
 

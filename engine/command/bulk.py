@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterable
 
 from engine.command import text
 from engine.command.address import Address, said
@@ -65,13 +66,15 @@ def require_reason(options: Options) -> None:
         raise UsageError("Pausing all open instances requires a reason: add --reason.")
 
 
-def confirm(options: Options, verb: str, what: str) -> None:
-    """Ask before all are changed. Raises DeclinedError, or UsageError where nobody can be asked."""
+def confirm(options: Options, verb: str, what: str, *, shown: Iterable[str] = ()) -> None:
+    """Ask before all are changed, below lines that say more. Raises DeclinedError, or UsageError where nobody can be
+    asked."""
     if options["yes"]:
         return
     if not sys.stdin.isatty() or options["json"]:
         raise UsageError(f"{verb} {what}? Add --yes.")
-    if input(f"{verb} {what}? [y/N] ").strip().lower() not in ("y", "yes"):
+    question = "\n".join((*shown, f"{verb} {what}? [y/N] "))
+    if input(question).strip().lower() not in ("y", "yes"):
         raise DeclinedError
 
 

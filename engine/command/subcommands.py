@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.command.bulk_jobs import BULK
 from engine.command.decisions import FAIL_STEP, SKIP_STEP
 from engine.command.errors import ERRORS
 from engine.command.events import ANSWER, EVENTS
@@ -53,6 +54,7 @@ SUBCOMMANDS: tuple[Subcommand, ...] = (
 GROUPS: dict[
     str, tuple[str, tuple[Subcommand, ...], Subcommand | None]
 ] = {  # the third item is the default, without a further word
+    "bulk": ("act on many instances in the background", BULK, BULK[0]),
     "errors": ("list or decide about errors, in groups of the same kind", ERRORS, ERRORS[0]),
     "events": ("list or send the events of an instance", EVENTS, None),
     "schedules": ("list or control schedules", SCHEDULES, SCHEDULES[0]),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from django.db import connection
+from django.db.models import Exists, OuterRef, QuerySet
 
 from engine.jobs.reasons import in_words
 from engine.jobs.workflow import NAME
@@ -110,22 +112,25 @@ class Item:
     """When that was recorded; None while it is open."""
 
 
-def get(id: str) -> Job:
-    """Return a job. Raises BulkJobNotFoundError."""
+def get(id: str, *, workflows: Collection[str] | None = None) -> Job:
+    """Return a job, if all of its instances are of these workflows. Raises BulkJobNotFoundError."""
     between_steps.refuse("get")
-    row = BulkJob.objects.filter(id=id.replace("\0", "")).first()
+    row = _about_only(workflows).filter(id=id.replace("\0", "")).first()
     if row is None:
         raise BulkJobNotFoundError(id)
     return job_of(row)
 
 
-def jobs(*, limit: int = 50, before: str | None = None) -> list[Job]:
+def jobs(
+    *, limit: int = 50, before: str | None = None, workflows: Collection[str] | None = None
+) -> list[Job]:
     """Return the newest jobs, or the newest of those started before the job with this id.
 
-    Raises BulkJobNotFoundError for an unknown id.
+    With `workflows`, only jobs all of whose instances are of these workflows. Raises BulkJobNotFoundError for an
+    unknown id.
     """
     between_steps.refuse("jobs")
-    rows = BulkJob.objects.order_by("-key")
+    rows = _about_only(workflows).order_by("-key")
     if before is not None:
         rows = rows.filter(key__lt=_key(before))
     return [job_of(row) for row in rows[: max(1, min(limit, MOST))]]
@@ -176,6 +181,15 @@ def job_of(row: BulkJob) -> Job:
         ended_at=row.aborted_at or row.finished_at,
         rate=_rate(row) if status == BulkStatus.RUNNING else None,
     )
+
+
+def _about_only(workflows: Collection[str] | None) -> QuerySet[BulkJob]:
+    """Return jobs all of whose instances are of these workflows; None: of any. What a job is about nobody knows if it
+    found no instance."""
+    if workflows is None:
+        return BulkJob.objects.all()
+    items = BulkItem.objects.filter(job_id=OuterRef("key"))
+    return BulkJob.objects.filter(Exists(items), ~Exists(items.exclude(workflow__in=[*workflows])))
 
 
 def _status(row: BulkJob) -> BulkStatus:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
-from engine.jobs.actions import REFUSAL, checked
+from engine.jobs.actions import REFUSAL, BulkAction, checked
 from engine.jobs.reading import BulkStatus, Job, get, job_of
 from engine.jobs.selection import Selection, check_size, selected
 from engine.jobs.workflow import NAME, BulkParams, bulk
@@ -20,8 +20,9 @@ from engine.models import BulkItem, BulkJob, Instance
 from engine.steer import audit, lifecycle, notify, restart
 from engine.steer.clock import database_time
 from engine.values import between_steps
-from engine.values.errors import BulkJobNotFoundError
-from engine.values.identity import new_instance_id
+from engine.values.argument import Argument
+from engine.values.errors import BulkJobExistsError, BulkJobNotFoundError, InstanceExistsError
+from engine.values.identity import check_instance_id, new_instance_id
 
 START = "bulk-start"
 PAUSE = "bulk-pause"
@@ -29,15 +30,17 @@ RESUME = "bulk-resume"
 ABORT = "bulk-abort"
 RETRY_FAILED = "bulk-retry-failed"
 
-# One statement: the set is what one snapshot shows, and each item is as it was then.
+# One statement: the set is what one snapshot shows, and each item is as it was then. What is skipped at once has the
+# time of the job, which the rate leaves out (`engine.jobs.reading`).
 _FREEZE = """
     WITH chosen AS ([chosen]), frozen AS (
         INSERT INTO engine_bulk_item
             (job_id, position, instance_key, workflow, instance_id, generation, outcome, code, message, tries, at)
-        SELECT %s, row_number() OVER (ORDER BY i.key), i.key, i.workflow, i.id, i.generation,
+        SELECT job.key, row_number() OVER (ORDER BY i.key), i.key, i.workflow, i.id, i.generation,
             CASE WHEN told.code = '' THEN 'open' ELSE 'skipped' END, told.code, '', 0,
-            CASE WHEN told.code = '' THEN NULL ELSE statement_timestamp() END
-        FROM chosen i CROSS JOIN LATERAL (SELECT [refusal] AS code) AS told
+            CASE WHEN told.code = '' THEN NULL ELSE job.created_at END
+        FROM chosen i CROSS JOIN engine_bulk_job job CROSS JOIN LATERAL (SELECT [refusal] AS code) AS told
+        WHERE job.key = %s
         RETURNING outcome
     )
     SELECT count(*), count(*) FILTER (WHERE outcome = 'skipped') FROM frozen
@@ -52,33 +55,32 @@ def start(
     workflows: Collection[str] | None = None,
     rollback: bool | None = None,
     keys: str | None = None,
+    id: str | None = None,
     by: object = None,
     reason: str = "",
 ) -> Job:
     """Do something to all instances that a search finds now, or to these instances, in the background.
 
     The set is fixed at once: what starts or fails later does not belong to it. `workflows` limits it to those that
-    the caller may touch. `rollback` is of the action terminate, and `keys` of restart.
+    the caller may touch. `rollback` is of the action terminate, and `keys` of restart. With an `id`, which has the form
+    of an instance's, repeated calls start one job.
 
-    Returns the job. Raises InvalidQueryError, InvalidValueError, and LimitError for more than 100,000 instances; then
-    nothing is written.
+    Returns the job. Raises BulkJobExistsError for an id in use, InvalidNameError, InvalidQueryError, InvalidValueError,
+    and LimitError for more than 100,000 instances; then nothing is written.
     """
     between_steps.refuse("start")
     chosen, arguments = checked(action, {"rollback": rollback, "keys": keys})
     cause = audit.Cause.of(by, reason)
+    with Argument("id"):
+        name = new_instance_id() if id is None else check_instance_id(id)
     found = selected(query, instances, workflows)
     with transaction.atomic():
-        row = BulkJob.objects.create(
-            id=new_instance_id(),
-            action=str(chosen),
-            arguments=arguments,
-            query=found.text,
-            actor=cause.actor,
-            user_key=cause.user_key,
-            reason=cause.reason,
-        )
+        row = _insert(name, chosen, arguments, found.text, cause)
         _freeze(row, found)
-        bulk.start(BulkParams(job=row.key), id=row.id, by=cause.actor or None)
+        try:
+            bulk.start(BulkParams(job=row.key), id=row.id, by=cause.actor or None)
+        except InstanceExistsError:  # of a job whose own row is deleted already
+            raise BulkJobExistsError(name) from None
         _note(START, row, cause, after=BulkStatus.RUNNING)
         return get(row.id)
 
@@ -166,6 +168,27 @@ def _retry_failed(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
     if status in (BulkStatus.COMPLETE, BulkStatus.ERRORED):
         restart.restart(_instance(row), by=cause.actor or None, reason=cause.reason)
     return True
+
+
+def _insert(
+    id: str, action: BulkAction, arguments: dict[str, Any], query: str, cause: audit.Cause
+) -> BulkJob:
+    """Insert the job. Waits for a transaction that has inserted the same id. Raises BulkJobExistsError."""
+    try:
+        with transaction.atomic():
+            return BulkJob.objects.create(
+                id=id,
+                action=str(action),
+                arguments=arguments,
+                query=query,
+                actor=cause.actor,
+                user_key=cause.user_key,
+                reason=cause.reason,
+            )
+    except IntegrityError:
+        if BulkJob.objects.filter(id=id).exists():
+            raise BulkJobExistsError(id) from None
+        raise
 
 
 def _freeze(row: BulkJob, found: Selection) -> None:

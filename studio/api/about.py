@@ -23,6 +23,7 @@ TAGS = {
     "Instances": "Instances: lists, one with everything recorded about it, and deletion.",
     "History": "What an instance has recorded, one kind of thing at a time, in pages.",
     "Steering": "Pause, resume, terminate and restart instances. `If-Match` guards against acting on an old state.",
+    "Bulk jobs": "One action on many instances, in the background.",
     "Events": "Events of instances: lists, and sending them.",
     "Requests": "Questions that instances ask people, and the answers.",
     "Errors": "Failures that are alike, in groups: what they have in common, and what people decided about them.",

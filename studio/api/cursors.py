@@ -44,11 +44,13 @@ if TYPE_CHECKING:
     Cursor = str
     GroupCursor = str
     InOrder = str
+    JobCursor = str
     Place = str
     Named = str
 else:
     Cursor = _cursor("[0-9]{1,18}")
     GroupCursor = _cursor("[0-9]{1,16}-[0-9a-f]{16}")
     InOrder = _cursor(r"w?[0-9]{1,18}|-?[0-9]{1,18}(\.[0-9]{1,18}){4}")
+    JobCursor = _cursor("[A-Za-z0-9_-]{1,100}")
     Place = _cursor(r"[0-9]{1,18}\.[0-9]{1,9}\.[0-9]{1,9}")
     Named = _cursor(rf"{_BYTE}{{1,256}}\.{_BYTE}{{1,400}}")

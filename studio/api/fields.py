@@ -42,6 +42,9 @@ def _string(pattern: str) -> JsonDict:
     return {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "null"}]}
 
 
+INSTANCE_ID_OR_NULL = _string(INSTANCE_ID)
+
+
 def _sized(most: int) -> JsonDict:
     return {"minLength": 1, "maxLength": most}
 
@@ -72,7 +75,7 @@ class Start(Body):
 
     params: JsonValue = Field(None, description="What its handler gets. The workflow has the schema.")
     id: str | None = Field(
-        None, description="Its id. Without one, it gets a UUIDv7.", json_schema_extra=_string(INSTANCE_ID)
+        None, description="Its id. Without one, it gets a UUIDv7.", json_schema_extra=INSTANCE_ID_OR_NULL
     )
     tags: list[str] | None = Field(
         None, description="Up to 50.", json_schema_extra={"anyOf": [TAGS, {"type": "null"}]}

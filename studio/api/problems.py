@@ -67,6 +67,7 @@ KINDS: Mapping[type[Exception], tuple[int, str]] = {
     errors.UnknownWorkflowError: (409, "unknown_workflow"),
     errors.ScheduleNotFoundError: (404, "schedule_not_found"),
     errors.ScheduleNotDeclaredError: (409, "schedule_not_declared"),
+    errors.BulkJobExistsError: (409, "bulk_job_exists"),
     errors.BulkJobNotFoundError: (404, "bulk_job_not_found"),
     errors.FailureNotFoundError: (404, "failure_not_found"),
     errors.WorkerNotFoundError: (404, "worker_not_found"),

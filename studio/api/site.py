@@ -17,6 +17,7 @@ from studio.api.body import EngineParser
 from studio.api.door import async_door, door, refused
 from studio.api.operation import methods_of
 from studio.api.operations import (
+    bulk_jobs,
     errors,
     events,
     history,
@@ -57,7 +58,7 @@ api = Api(
     openapi_extra={"tags": [{"name": name, "description": about} for name, about in TAGS.items()]},
 )
 for module in (
-    *(workflows, pauses, instances, history, steering, notes),
+    *(workflows, pauses, instances, history, steering, bulk_jobs, notes),
     *(events, requests, errors, schedules, trail, workers),
 ):
     api.add_router("", module.router)

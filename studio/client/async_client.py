@@ -13,6 +13,7 @@ from studio.client.answers import Whole
 from studio.client.call import Call
 from studio.client.http import options_of
 from studio.client.methods import async_method, async_pages
+from studio.client.operations import bulk_jobs as bulk
 from studio.client.operations import error_groups as groups
 from studio.client.operations import messages, operating, pausing, reading, scheduling, starting, steering
 from studio.client.sending import Sending
@@ -146,6 +147,17 @@ class AsyncClient:
     accept_code = async_method(steering.accept_code)
     delete = async_method(steering.delete)
     add_note = async_method(steering.add_note)
+    preview_bulk_job = async_method(bulk.preview_bulk_job)
+    start_bulk_job = async_method(bulk.start_bulk_job)
+    bulk_jobs = async_pages(bulk.bulk_jobs)
+    bulk_jobs_page = async_method(bulk.bulk_jobs_page)
+    bulk_job = async_method(bulk.bulk_job)
+    bulk_items = async_pages(bulk.bulk_items)
+    bulk_items_page = async_method(bulk.bulk_items_page)
+    pause_bulk_job = async_method(bulk.pause_bulk_job)
+    resume_bulk_job = async_method(bulk.resume_bulk_job)
+    abort_bulk_job = async_method(bulk.abort_bulk_job)
+    retry_failed_bulk_items = async_method(bulk.retry_failed_bulk_items)
     send_event = async_method(messages.send_event)
     requests = async_pages(messages.requests)
     answer = async_method(messages.answer)

@@ -13,6 +13,7 @@ from studio.client.answers import Whole
 from studio.client.call import Call
 from studio.client.http import options_of
 from studio.client.methods import method, pages
+from studio.client.operations import bulk_jobs as bulk
 from studio.client.operations import error_groups as groups
 from studio.client.operations import messages, operating, pausing, reading, scheduling, starting, steering
 from studio.client.sending import Sending
@@ -146,6 +147,17 @@ class Client:
     accept_code = method(steering.accept_code)
     delete = method(steering.delete)
     add_note = method(steering.add_note)
+    preview_bulk_job = method(bulk.preview_bulk_job)
+    start_bulk_job = method(bulk.start_bulk_job)
+    bulk_jobs = pages(bulk.bulk_jobs)
+    bulk_jobs_page = method(bulk.bulk_jobs_page)
+    bulk_job = method(bulk.bulk_job)
+    bulk_items = pages(bulk.bulk_items)
+    bulk_items_page = method(bulk.bulk_items_page)
+    pause_bulk_job = method(bulk.pause_bulk_job)
+    resume_bulk_job = method(bulk.resume_bulk_job)
+    abort_bulk_job = method(bulk.abort_bulk_job)
+    retry_failed_bulk_items = method(bulk.retry_failed_bulk_items)
     send_event = method(messages.send_event)
     requests = pages(messages.requests)
     answer = method(messages.answer)

@@ -24,6 +24,10 @@ class InstanceId(StringConverter):
     regex = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,99}"
 
 
+class JobId(StringConverter):
+    regex = InstanceId.regex
+
+
 class WorkerName(StringConverter):
     regex = r"[^/]{1,100}"
 

@@ -35,6 +35,7 @@ NAMES: Mapping[str, str] = {
     "unknown_workflow": "UnknownWorkflowError",
     "schedule_not_found": "ScheduleNotFoundError",
     "schedule_not_declared": "ScheduleNotDeclaredError",
+    "bulk_job_exists": "BulkJobExistsError",
     "bulk_job_not_found": "BulkJobNotFoundError",
     "failure_not_found": "FailureNotFoundError",
     "worker_not_found": "WorkerNotFoundError",

@@ -9,13 +9,21 @@ from engine.command.source import Source
 from engine.command.subcommand import Options, UsageError
 from engine.status.json_text import Document
 from studio.client import Client, ClientError
-from studio.remote import acting, all_at_once, error_groups, pauses, reading
+from studio.remote import acting, all_at_once, bulk_jobs, error_groups, pauses, reading
 from studio.remote.refusals import refusal
 
 READERS: Mapping[str, Callable[[Client, Options], Document]] = {
     "list": reading.listed,
     "show": reading.show,
     "health": reading.health,
+    "bulk list": bulk_jobs.listed,
+    "bulk preview": bulk_jobs.preview,
+    "bulk start": bulk_jobs.start,
+    "bulk show": bulk_jobs.show,
+    "bulk pause": bulk_jobs.pause,
+    "bulk resume": bulk_jobs.resume,
+    "bulk abort": bulk_jobs.abort,
+    "bulk retry-failed": bulk_jobs.retry_failed,
     "errors list": error_groups.listed,
     "errors show": error_groups.show,
     "errors resolve": error_groups.resolve,

@@ -12,7 +12,10 @@ import pytest
 from django.db import connection, transaction
 
 from engine import (
+    BulkJobExistsError,
     BulkJobNotFoundError,
+    InstanceNotFoundError,
+    InvalidNameError,
     InvalidQueryError,
     InvalidValueError,
     LimitError,
@@ -25,6 +28,7 @@ from engine import (
     workflows,
 )
 from engine.jobs import actions, batch, removal, selection, steering
+from engine.jobs.naming import named
 from engine.models import Attempt, Audit, BulkItem, BulkJob, Instance, Step
 from engine.steer import lifecycle
 from engine.steer.clock import database_time
@@ -300,6 +304,13 @@ def test_one_that_was_deleted_or_ended_since_is_skipped(waiting: Any) -> None:
     assert outcomes(run(job)) == [("skipped", "not_found"), ("skipped", "finished"), ("done", "")]
 
 
+def test_what_is_skipped_at_once_is_not_in_the_rate(waiting: Any) -> None:
+    first, *_ = started(waiting, 2)
+    first.terminate()
+    job = bulk.start("pause", "workflow:bulk-waiting")
+    assert (job.skipped, job.left, job.rate, job.ends_in) == (1, 1, None, None)
+
+
 def test_an_error_of_one_never_ends_the_job(waiting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     started(waiting, 3)
     pause = lifecycle.pause
@@ -490,6 +501,53 @@ def test_a_job_whose_instance_is_gone_is_deleted_too(waiting: Any) -> None:
     assert bulk.get(job.id).status == "errored"
     assert removal.sweep(now=database_time() + timedelta(days=31)) == 1
     assert not BulkItem.objects.exists()
+
+
+# Ids, and who may see a job
+
+
+def test_an_id_starts_one_job(waiting: Any) -> None:
+    started(waiting, 2)
+    job = bulk.start("pause", "workflow:bulk-waiting", id="nightly-27")
+    with pytest.raises(BulkJobExistsError, match="nightly-27"):
+        bulk.start("terminate", "workflow:bulk-waiting", id="nightly-27")
+    with pytest.raises(InvalidNameError) as caught:
+        bulk.start("pause", "workflow:bulk-waiting", id="no id")
+    assert caught.value.field == "id"
+    assert [one.id for one in bulk.jobs()] == [job.id]
+    assert BulkItem.objects.count() == 2
+    assert Audit.objects.filter(verb="bulk-start").count() == 1
+    run(job)
+    assert statuses() == ["paused"] * 2
+
+
+def test_a_job_is_seen_by_those_who_see_all_of_its_workflows(order: Any, waiting: Any) -> None:
+    started(waiting, 1)
+    order.start(id="o-1")
+    both = bulk.start("pause", "status:queued")
+    mine = bulk.start("pause", "workflow:bulk-waiting")
+    empty = bulk.start("pause", "workflow:bulk-waiting id:secret")
+    assert [one.id for one in bulk.jobs(workflows=["bulk-waiting", "other"])] == [mine.id]
+    assert bulk.get(both.id, workflows=["bulk-waiting", "bulk-order"]) == both
+    for hidden in (both, empty):
+        with pytest.raises(BulkJobNotFoundError):
+            bulk.get(hidden.id, workflows=["bulk-waiting"])
+    assert bulk.jobs(workflows=[]) == []
+
+
+def test_all_that_are_named_are_found_or_none(order: Any, waiting: Any) -> None:
+    first, second = started(waiting, 2)
+    order.start(id="o-1")
+    names = [("bulk-waiting", "i-1"), ("bulk-waiting", "i-0")]
+    assert [one.key for one in named(names)] == [second.key, first.key]
+    assert named([]) == []
+    for wrong, workflows_ in (
+        (("bulk-waiting", "i-2"), None),
+        (("bulk-order", "o-1"), ["bulk-waiting"]),
+        (("reprise.bulk", bulk.start("pause", "workflow:bulk-order").id), None),
+    ):
+        with pytest.raises(InstanceNotFoundError, match=wrong[1]):
+            named([*names, wrong], workflows_)
 
 
 # Workflows of Reprise itself

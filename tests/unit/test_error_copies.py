@@ -27,6 +27,7 @@ ERRORS: list[BaseException] = [
     errors.DelayFunctionError("charge", ZeroDivisionError("division by zero")),
     errors.EventTimeoutError("approval", ["yes", "no"], MINUTE),
     errors.FailWorkflow("out of stock"),
+    errors.BulkJobExistsError("b-1"),
     errors.BulkJobNotFoundError("b-1"),
     errors.FailureNotFoundError("0123456789abcdef"),
     errors.GenerationNotFoundError("order", "o-1", 3, 2),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from engine.command.local import (
+    bulk_jobs,
     errors,
     events,
     health,
@@ -43,6 +44,14 @@ READERS: Mapping[str, Callable[[Options], Document]] = {
     "answer": events.answer,
     "note": note.note,
     "health": health.read,
+    "bulk list": bulk_jobs.listed,
+    "bulk preview": bulk_jobs.preview,
+    "bulk start": bulk_jobs.start,
+    "bulk show": bulk_jobs.show,
+    "bulk pause": bulk_jobs.pause,
+    "bulk resume": bulk_jobs.resume,
+    "bulk abort": bulk_jobs.abort,
+    "bulk retry-failed": bulk_jobs.retry_failed,
     "errors list": errors.listed,
     "errors show": errors.show,
     "errors resolve": errors.resolve,

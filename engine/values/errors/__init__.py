@@ -2,7 +2,7 @@
 
 from engine.values.error_record import ErrorRecord
 from engine.values.errors.base import RepriseError
-from engine.values.errors.bulk import BulkJobNotFoundError
+from engine.values.errors.bulk import BulkJobExistsError, BulkJobNotFoundError
 from engine.values.errors.calls import (
     BetweenStepsError,
     NotAwaitedError,
@@ -78,6 +78,7 @@ __all__ = [
     "AbortWorkflow",
     "AtomicStepError",
     "BetweenStepsError",
+    "BulkJobExistsError",
     "BulkJobNotFoundError",
     "ChildIdTakenError",
     "ChildWorkflowError",

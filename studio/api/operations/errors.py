@@ -10,19 +10,18 @@ from ninja import Query, Router, Schema
 from engine.status import documents, failures
 from engine.status.failures import document
 from engine.status.gathering import database_now
-from engine.status.search import workflow_names
 from engine.steer import failure_notes
 from engine.steer import failures as deciding
 from studio.access import denied_audit
 from studio.access.denied_audit import Subject
-from studio.access.permissions import Verb, allowed, sees_all, visible
+from studio.access.permissions import Verb, allowed, sees_all
 from studio.api.answers import answer
 from studio.api.auth import ApiRequest, refusal
 from studio.api.error_fields import GroupInstancesWanted, GroupsWanted, GroupWanted, Ignore, TrendWanted
 from studio.api.fields import Because, NewNote
 from studio.api.operation import reads, writes
 from studio.api.problems import ProblemError, WrongField
-from studio.api.reading import patience
+from studio.api.reading import patience, seen_names
 from studio.api.schemas.errors import (
     ErrorGroupAnswer,
     ErrorGroupDetails,
@@ -43,7 +42,7 @@ def list_error_groups(request: ApiRequest, wanted: Query[GroupsWanted]) -> HttpR
     """Failures that are alike, as groups, the latest first. Without a state, those that are open."""
     with patience():
         found = failures.groups(
-            workflows=_seen(request.auth),
+            workflows=seen_names(request.auth),
             workflow=wanted.workflow,
             state="" if wanted.state == "all" else wanted.state,
             query=wanted.query or "",
@@ -59,7 +58,7 @@ def read_error_group(request: ApiRequest, fingerprint: str, wanted: Query[GroupW
     """A group, the same error in other workflows, its latest failure, and whether the step succeeds again."""
     found = _find(request, fingerprint)
     with patience():
-        relatives = failures.kin(fingerprint, workflows=_seen(request.auth))
+        relatives = failures.kin(fingerprint, workflows=seen_names(request.auth))
         return answer(document.details(found, relatives, full=wanted.full))
 
 
@@ -161,9 +160,4 @@ def _decided(fingerprint: str) -> HttpResponse:
 
 
 def _find(request: ApiRequest, fingerprint: str) -> failures.FailureGroup:
-    return failures.group(fingerprint, workflows=_seen(request.auth))
-
-
-def _seen(holder: Any) -> list[str] | None:
-    """Return the workflows whose groups the holder may see; None: all."""
-    return None if sees_all(holder) else visible(holder, workflow_names())
+    return failures.group(fingerprint, workflows=seen_names(request.auth))

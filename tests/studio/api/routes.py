@@ -24,6 +24,7 @@ def address(one: Declared, instance: Instance) -> str:
     known = {"name": instance.workflow, "id": instance.id, "seq": 1, "what": "params", "schedule": "mornings"}
     known["fingerprint"] = "055ca78ed6e0157a"  # of factories.failure("process-order")
     known["worker"] = "host-1:1"
+    known["job"] = "nightly"
     if "steps" in one.route:
         known["what"] = "output"
     return "/" + PATH_PART.sub(lambda part: str(known[part[1]]), one.route)
@@ -36,6 +37,8 @@ def body(one: Declared, instance: Instance) -> dict[str, Any] | None:
     last = one.route.rpartition("/")[2]
     if one.route == "events":
         return {"workflow": instance.workflow, "id": instance.id, "type": "paid"}
+    if one.route.startswith("bulk-jobs") and last in ("bulk-jobs", "preview"):
+        return {"action": "pause", "query": "workflow:process-order"}
     known: dict[str, dict[str, Any]] = {
         "batch": {"items": []},
         "events": {"type": "paid"},

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import patch
 
 from pydantic import BaseModel, Field
 
-from engine import RollbackContext, StepContext, WorkflowStep, failures, pauses, workflow
+from engine import RollbackContext, StepContext, WorkflowStep, bulk, failures, pauses, workflow
+from engine.jobs import actions
 from engine.models import Instance, ScheduleRow
 from engine.steer.lifecycle import pause
 from engine.steer.restart import restart
@@ -207,7 +209,24 @@ def open_shop(test: WorkflowTest) -> Shop:
     )
     workflows["sales-report"].start(7, id="report-47", by="zoe")
     pauses.pause("sales-report", by="ana", reason="The books are being closed.")
+    _bulk_jobs(test)
     return Shop(waiting, paused, complete, changed, undone, asking, failed, retrying, sleeping)
+
+
+def _refused(instance: Instance, **options: Any) -> None:
+    raise PermissionError("A trigger of the database refuses it.")
+
+
+def _bulk_jobs(test: WorkflowTest) -> None:
+    """Start three jobs: one has ended and left a failure, one is paused, and one is about to begin."""
+    why = "The figures were wrong."
+    ended = bulk.start("restart", "id:label-3", id="labels-again", by="ana", reason=why)
+    with patch.dict(actions._FUNCTIONS, {"restart": _refused}):
+        test.run_to_end(Instance.objects.get(workflow="reprise.bulk", id=ended.id))
+    assert bulk.get(ended.id).failed == 1
+    bulk.start("resume", "workflow:ship-order status:paused", id="orders-go-on", by="ana")
+    bulk.pause("orders-go-on", by="ana", reason="The courier called again.")
+    bulk.start("retry", "workflow:send-receipt", id="receipts-now", by="ana", reason="Mail works again.")
 
 
 _OF_CLUSTER = {

@@ -70,6 +70,9 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
         "errors",
         group,
         *(f"{group}/{what}" for what in ("instances", "trend", "shares")),
+        "bulk-jobs",
+        "bulk-jobs/<job:job>",
+        "bulk-jobs/<job:job>/items",
         "schedules",
         "workers",
         "audit",
@@ -105,6 +108,12 @@ def test_these_are_the_operations_and_what_each_needs() -> None:
         **{
             f"POST {group}/{act}": ("view", "") for act in ("resolve", "ignore", "reopen", "notes")
         },  # by its workflow
+        "POST bulk-jobs": ("operate", "bulk-start"),
+        "POST bulk-jobs/preview": ("operate", ""),
+        **{
+            f"POST bulk-jobs/<job:job>/{act}": ("operate", f"bulk-{act}")
+            for act in ("pause", "resume", "abort", "retry-failed")
+        },
         f"POST {schedule}/pause": ("operate", "schedule-pause"),
         f"POST {schedule}/resume": ("operate", "schedule-resume"),
         f"POST {schedule}/run": ("operate", "schedule-run"),

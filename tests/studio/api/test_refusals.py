@@ -10,7 +10,7 @@ import pytest
 from django.http import HttpResponse
 from django.test import Client
 
-from engine.models import Event, Instance, ScheduleRow
+from engine.models import BulkJob, Event, Instance, ScheduleRow
 from studio.access.permissions import Verb
 from tests.studio import factories
 from tests.studio.api.conftest import PREFIX, Program, Programs, trail
@@ -39,6 +39,7 @@ def instance() -> Instance:
     )
     factories.worker(["process-order"], name="host-1:1")
     factories.failure("process-order")
+    BulkJob.objects.create(id="nightly", action="pause", arguments={})
     return found
 
 
@@ -130,7 +131,8 @@ class TestViewers:
         send(program_of("viewer"), name, instance, **headers)
         (entry,) = trail()
         assert (entry.verb, entry.outcome) == (ALL[name].action or "send_event", "denied")
-        about = "" if "/<worker:worker>/" in name else "process-order"
+        is_of_none = "/<worker:worker>/" in name or "bulk-jobs" in name
+        about = "" if is_of_none else "process-order"
         assert (entry.workflow, entry.actor.endswith("(token:ci)")) == (about, True)
 
     @pytest.mark.parametrize("key", [None, "k-1"])

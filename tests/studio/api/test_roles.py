@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.db import connections, transaction
 from django.test import AsyncClient
 
-from engine.models import Audit, Event, Failure, Instance, PauseRow, ScheduleRow, Worker
+from engine.models import Audit, BulkJob, Event, Failure, Instance, PauseRow, ScheduleRow, Worker
 from studio.access import tokens
 from studio.access.token_rules import GIVABLE
 from studio.access.verbs import Verb
@@ -35,12 +35,13 @@ VERBS = dict.fromkeys(READS, "view") | dict.fromkeys({*BY_OPERATION} - READS, "o
 VERBS["answer_request"] = "approve"
 VERBS |= dict.fromkeys(("drain_worker", "resume_worker"), "administer")
 VERBS[stream.NAME] = "view"
-CHANGES_NOTHING = READS | {"preview_restart"}
+CHANGES_NOTHING = READS | {"preview_restart", "preview_bulk_job"}
 ABOUT_ALL = {
     *("read_me", "list_workflows", "list_paused_workflows"),
     *("list_instances", "list_requests", "list_schedules", "list_workers"),
     "list_audit",
     "list_error_groups",
+    *("list_bulk_jobs", "preview_bulk_job"),
 }
 # Of all workflows at once: the token must be for all of them.
 OF_ALL = {"read_health", "drain_worker", "resume_worker"}
@@ -80,6 +81,7 @@ def state() -> tuple[Any, ...]:
         [*Failure.objects.order_by("fingerprint").values_list("fingerprint", "decision")],
         [*Worker.objects.order_by("key").values_list("key", "drained_at")],
         [*PauseRow.objects.order_by("key").values_list("workflow", "released")],
+        [*BulkJob.objects.order_by("key").values_list("id", "paused_at", "aborted_at", "failed")],
         Audit.objects.filter(verb__in=["note", "error-note"], outcome="done").count(),
     )
 

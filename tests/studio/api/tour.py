@@ -99,6 +99,27 @@ CALLS = (
     ),
     _do("retry_rollback", f"{_SHIP}/order-1038/retry-rollback", {"reason": "The warehouse is back."}),
     _do("accept_code", f"{_SHIP}/order-1037/accept-code", {"reason": "Only a comment has changed."}),
+    _read("list_bulk_jobs", "/bulk-jobs"),
+    _do("preview_bulk_job", "/bulk-jobs/preview", {"action": "retry", "query": "workflow:print-label"}),
+    _do(
+        "start_bulk_job",
+        "/bulk-jobs",
+        {
+            "action": "pause",
+            "instances": [
+                {"workflow": "ship-order", "id": "order-1042"},
+                {"workflow": "refund", "id": "refund-7"},
+            ],
+            "reason": "The bank does not answer.",
+        },
+        201,
+    ),
+    _read("read_bulk_job", "/bulk-jobs/receipts-now"),
+    _read("list_bulk_items", "/bulk-jobs/labels-again/items?outcome=failed"),
+    _do("pause_bulk_job", "/bulk-jobs/receipts-now/pause", {"reason": "They look at it first."}),
+    _do("resume_bulk_job", "/bulk-jobs/orders-go-on/resume", {"reason": "The courier comes."}),
+    _do("abort_bulk_job", "/bulk-jobs/receipts-now/abort", {"reason": "One by one, then."}),
+    _do("retry_failed_bulk_items", "/bulk-jobs/labels-again/retry-failed", {}),
     _do("add_note", f"{_WAITING}/notes", {"text": "The customer calls back at four."}, 201),
     Call("delete_instance", "DELETE", _COMPLETE, {"reason": "The customer asked for it."}),
     _do(

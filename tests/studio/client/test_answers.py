@@ -27,6 +27,8 @@ SAME = {
     "Workflows": "WorkflowsAnswer",
     "WorkflowWithSchedules": "WorkflowAnswer",
     "SchedulesPage": "SchedulesAnswer",
+    "BulkJobsPage": "BulkJobsAnswer",
+    "BulkItemsPage": "BulkItemsAnswer",
     "ErrorGroupsPage": "ErrorGroupsAnswer",
     "Steered": "SteeredAnswer",
     "StartError": "StartErrorAnswer",

@@ -12,9 +12,9 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine import failures, pauses, workflows
+from engine import bulk, failures, pauses, workflows
 from engine.command.subcommands import GROUPS, SUBCOMMANDS
-from engine.models import Event, Instance, ScheduleRow, Worker
+from engine.models import BulkItem, BulkJob, Event, Instance, ScheduleRow, Worker
 from engine.status.searching import searching
 from engine.steer import events
 from studio.access import tokens
@@ -37,6 +37,7 @@ OWN = PASSING | {
     *("decided_by", "decided_at"),
     *("drained_at", "drained_by", "seen_at"),
     *("at", "actor"),
+    "ended_at",
 }
 STUMBLED = "90317a7f59d6f5bc"  # the group of what "stumble" fails with
 ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
@@ -78,6 +79,9 @@ def _much() -> None:
         )
     factories.instance("queued", workflow="a-paused-workflow", id="held")
     pauses.pause("a-paused-workflow", by="ana", reason="It is too loud.")
+    bulk.start("pause", "workflow:stumble", id="nightly", by="ana", reason="The bank is down.")
+    bulk.start("resume", instances=[errored], id="weekly")
+    bulk.pause("nightly", by="ana")
 
 
 READS = [
@@ -110,6 +114,14 @@ READS = [
     ["errors", "show", STUMBLED],
     ["errors", "show", STUMBLED, "--full", "--which", "went_on", "--unit", "hour", "--limit", "1"],
     ["list", "--query", f"error-group:{STUMBLED}"],
+    ["bulk"],
+    ["bulk", "list", "--limit", "1"],
+    ["bulk", "list", "--before", "weekly"],
+    ["bulk", "show", "nightly"],
+    ["bulk", "show", "nightly", "--outcome", "all", "--limit", "2"],
+    ["bulk", "show", "nightly", "--outcome", "skipped", "--after", "1"],
+    ["bulk", "preview", "retry", "--query", "status:finished"],
+    ["bulk", "preview", "terminate", "{retrying}", "orders/mapped", "--rollback"],
     ["workers"],
     ["workers", "list"],
     ["workflows"],
@@ -143,6 +155,19 @@ READS = [
     ["workflows", "resume", "tik", "--count", "1"],
     ["workflows", "resume", "a-paused-workflow", "--count", "1000001"],
     ["workflows", "resume", "tick"],
+    ["bulk", "show", "none"],
+    ["bulk", "show", "no id"],
+    ["bulk", "list", "--before", "none"],
+    ["bulk", "pause", "none"],
+    ["bulk", "preview", "retry"],
+    ["bulk", "preview", "retry", "orders/mapped", "--query", "status:errored"],
+    ["bulk", "preview", "delete", "orders/mapped"],
+    ["bulk", "preview", "retry", "orders/mapped", "tik/none", "orders/none"],
+    ["bulk", "preview", "retry", "--query", "staus:errored"],
+    ["bulk", "preview", "retry", "--query", " "],
+    ["bulk", "preview", "retry", "--query", "status:errored", "--keys", "same"],
+    ["bulk", "start", "retry", "--query", "status:errored"],
+    ["bulk", "start", "restart", "orders/mapped", "orders/none", "--yes"],
     ["delete", "{retrying}", "--reason", "x"],
     ["retry-rollback", "orders/mapped"],
     ["restart", "orders/mapped", "--from-step", "resiz", "--kind", "map", "--reason", "x"],
@@ -203,7 +228,7 @@ def test_each_action_is_printed_alike(here: Run, elsewhere: Run) -> None:
             before(name)
         local = here(*(word.replace("{id}", "a") for word in words))
         remote = elsewhere(*(word.replace("{id}", "b") for word in words))
-        assert (remote.code, remote.out.replace("/b", "/a"), remote.err) == (
+        assert (remote.code, _as_first(remote.out), remote.err) == (
             local.code,
             local.out,
             local.err,
@@ -212,13 +237,18 @@ def test_each_action_is_printed_alike(here: Run, elsewhere: Run) -> None:
         _forget()
 
 
+def _as_first(out: str) -> str:
+    """Return what was printed of the second instance as if it were the first."""
+    return out.replace("/b", "/a").replace('"b"', '"a"').replace("job-b", "job-a")
+
+
 def test_documents_of_actions_are_alike(here: Run, elsewhere: Run) -> None:
     for words, before in ACTIONS:
         for name in ("a", "b"):
             before(name)
         local = here(*(word.replace("{id}", "a") for word in words), "--json")
         remote = elsewhere(*(word.replace("{id}", "b") for word in words), "--json")
-        assert _document(remote.out.replace('"b"', '"a"'), OWN) == _document(local.out, OWN), words
+        assert _document(_as_first(remote.out), OWN) == _document(local.out, OWN), words
         _forget()
 
 
@@ -262,6 +292,22 @@ def _none(id: str) -> None:
 
 def _paused(id: str) -> None:
     workflows["tick"].start(id=id).pause(reason="for lunch")
+
+
+def _with_job(id: str) -> None:
+    _tick(id)
+    found = [Instance.objects.get(workflow="tick", id=id)]
+    bulk.start("pause", instances=found, id=f"job-{id}", by="ana", reason="x")
+
+
+def _with_paused_job(id: str) -> None:
+    _with_job(id)
+    bulk.pause(f"job-{id}")
+
+
+def _with_ended_job(id: str) -> None:
+    _with_job(id)
+    bulk.abort(f"job-{id}")
 
 
 def _finished(id: str) -> None:
@@ -367,6 +413,8 @@ def _drained_worker(id: str) -> None:
 
 
 def _forget() -> None:
+    BulkJob.objects.all().delete()
+    BulkItem.objects.all().delete()
     Instance.objects.all().delete()
     ScheduleRow.objects.all().delete()
 
@@ -410,6 +458,29 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["answer", "orders/{id}", "decide", '{"refund": true, "amount": 5}', "--comment", "fine"], _asking),
     (["answer", "orders/{id}", "1", '{"refund": true, "amount": 5}'], _asking),
     (["events", "send", "listen-for/{id}", "go", '{"n": 1}', "--dedup-key", "k"], _listening),
+    (["bulk", "start", "pause", "tick/{id}", "--id", "job-{id}", "--yes", "--reason", "x"], _tick),
+    (
+        [
+            "bulk",
+            "start",
+            "terminate",
+            "tick/{id}",
+            "--id",
+            "job-{id}",
+            "--yes",
+            "--rollback",
+            "--reason",
+            "x",
+        ],
+        _tick,
+    ),
+    (["bulk", "start", "retry", "--query", "workflow:nap", "--id", "job-{id}", "--yes", "--wait"], _none),
+    (["bulk", "pause", "job-{id}", "--reason", "x"], _with_job),
+    (["bulk", "resume", "job-{id}"], _with_paused_job),
+    (["bulk", "resume", "job-{id}"], _with_job),
+    (["bulk", "abort", "job-{id}", "--reason", "x"], _with_job),
+    (["bulk", "abort", "job-{id}"], _with_ended_job),
+    (["bulk", "retry-failed", "job-{id}"], _with_job),
     (["errors", "resolve", STUMBLED, "--reason", "x"], _stumbled),
     (
         ["errors", "ignore", STUMBLED, "--until", "2099-01-01T00:00Z", "--count", "9", "--reason", "x"],
@@ -489,6 +560,13 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["errors", "resolve", "0123456789abcdef"], _none),
     (["errors", "ignore", STUMBLED, "--until", "2020-01-01T00:00Z", "--reason", "x"], _stumbled),
     (["errors", "ignore", STUMBLED, "--reason", "x" * 2001], _stumbled),
+    (["bulk", "start", "pause", "tick/a", "tick/none", "--yes"], _tick),
+    (["bulk", "start", "pause", "tick/a", "--yes", "--reason", "x" * 2001], _tick),
+    (["bulk", "start", "pause", "tick/a", "--yes", "--id", "no id"], _tick),
+    (["bulk", "start", "pause", "tick/a", "--yes", "--id", "job-a"], _with_job),
+    (["bulk", "start", "pause", "--query", "staus:open", "--yes"], _tick),
+    (["bulk", "start", "pause", "tick/a", "--yes", "--rollback"], _tick),
+    (["bulk", "abort", "none"], _tick),
     (["schedules", "run", "tick", "evenings"], _none),
     (["workflows", "pause", "tick", "tik", "--reason", "x"], _tick),
     (["workflows", "pause", "tick", "--reason", "x" * 2001], _tick),

@@ -11,7 +11,7 @@ HEADERS: dict[str, Any] = {
         "example": '"1.0.waiting.event."',
     },
     "Location": {
-        "description": "The address of the new instance.",
+        "description": "The address of the new instance or bulk job.",
         "schema": {"type": "string", "format": "uri-reference"},
         "example": "/api/v1/workflows/ship-order/instances/order-1042",
     },

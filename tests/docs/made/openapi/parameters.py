@@ -60,6 +60,14 @@ SHARED: dict[str, Any] = {
         "schema": {"type": "string", "pattern": f"^{WorkerName.regex}$"},
         "example": "web-1:4711",
     },
+    "JobId": {
+        "name": "job",
+        "in": "path",
+        "required": True,
+        "description": "The id of a bulk job.",
+        "schema": {"type": "string", "pattern": INSTANCE_ID},
+        "example": "019ab4f0-5b1e-7c60-9e3f-5d2a8f0c7b11",
+    },
     "IdempotencyKey": {
         "name": "Idempotency-Key",
         "in": "header",
@@ -83,6 +91,7 @@ BY_CONVERTER = {
     "path": "ScheduleName",
     "fingerprint": "Fingerprint",
     "worker": "WorkerName",
+    "job": "JobId",
 }
 # What a `slug` stands for, by operation.
 CHOICES = {
