@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
-from engine.jobs.actions import REFUSAL, checked
+from engine.jobs.actions import REFUSAL, BulkAction, checked
 from engine.jobs.reading import BulkStatus, Job, get, job_of
 from engine.jobs.selection import Selection, check_size, selected
 from engine.jobs.workflow import NAME, BulkParams, bulk
@@ -64,12 +64,39 @@ def start(
     nothing is written.
     """
     between_steps.refuse("start")
-    chosen, arguments = checked(action, {"rollback": rollback, "keys": keys})
-    cause = audit.Cause.of(by, reason)
     found = selected(query, instances, workflows)
+    return _start(new_instance_id(), checked(action, {"rollback": rollback, "keys": keys}), found, by, reason)
+
+
+def start_once(
+    id: str,
+    action: str,
+    query: str | None = None,
+    *,
+    instances: Iterable[Instance] | None = None,
+    workflows: Collection[str] | None = None,
+    rollback: bool | None = None,
+    keys: str | None = None,
+    by: object = None,
+    reason: str = "",
+) -> Job:
+    """Do as `start`, with an id from the caller; return the job that has this id if there is one already."""
+    wanted = checked(action, {"rollback": rollback, "keys": keys})
+    found = selected(query, instances, workflows)
+    try:
+        with transaction.atomic():
+            return _start(id, wanted, found, by, reason)
+    except IntegrityError:
+        return get(id)
+
+
+def _start(
+    id: str, wanted: tuple[BulkAction, dict[str, Any]], found: Selection, by: object, reason: str
+) -> Job:
+    (chosen, arguments), cause = wanted, audit.Cause.of(by, reason)
     with transaction.atomic():
         row = BulkJob.objects.create(
-            id=new_instance_id(),
+            id=id,
             action=str(chosen),
             arguments=arguments,
             query=found.text,
