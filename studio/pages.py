@@ -13,6 +13,7 @@ from studio.api import site as api
 from studio.approvals import views as approvals
 from studio.audit import views as audit
 from studio.bulk import actions as bulk_actions
+from studio.bulk import start as bulk_start
 from studio.bulk import views as bulk
 from studio.errors import actions as error_actions
 from studio.errors import notes as error_notes
@@ -85,6 +86,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workers/<step:key>/drain/", draining.drain, "worker-drain"),
     guarded_path("workers/<step:key>/resume/", draining.resume, "worker-resume"),
     guarded_path("bulk/", bulk.jobs, "bulk-jobs"),
+    guarded_path("bulk/new/", bulk_start.new, "bulk-new"),
     guarded_path(_BULK, bulk.job, "bulk-job"),
     guarded_path(f"{_BULK}pause/", bulk_actions.pause, "bulk-pause"),
     guarded_path(f"{_BULK}resume/", bulk_actions.resume, "bulk-resume"),

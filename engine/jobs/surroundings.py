@@ -8,16 +8,20 @@ from typing import Any
 
 from django.db import connection
 
-from engine.jobs.actions import REFUSAL, checked
+from engine.jobs.actions import REFUSAL, ROLLED_BACK, checked
 from engine.jobs.selection import Selection, selected
 from engine.models import BulkJob, Instance
 
 MOST_JOBS = 5
+MOST_KEYS = 1_000
 
 _WORKFLOWS = """
     SELECT i.workflow, count(*) FROM ([chosen]) AS i WHERE ([refusal]) = ''
     GROUP BY i.workflow ORDER BY count(*) DESC, i.workflow
 """
+_ROLLED_BACK = f"""
+    SELECT i.key FROM ([chosen]) AS i WHERE ([refusal]) = '{ROLLED_BACK}' ORDER BY i.key LIMIT {MOST_KEYS + 1}
+"""  # noqa: S608 - constants of ours
 _OVERLAPS = f"""
     SELECT job.id, job.action, count(*) FROM engine_bulk_job job
     JOIN engine_bulk_item item ON item.job_id = job.key AND item.outcome = 'open'
@@ -38,9 +42,12 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """By workflow, to how many instances the action applies, most first; and the jobs that overlap."""
+    """What there is around the instances of a job."""
 
     workflows: tuple[tuple[str, int], ...]
+    """By workflow, to how many instances the action applies, most first."""
+    rolled_back: tuple[int, ...]
+    """The keys of those that were rolled back, so that they can be restarted; up to 1,001."""
     overlaps: tuple[Overlap, ...]
 
 
@@ -55,9 +62,16 @@ def surroundings(
     chosen, _ = checked(action, {})
     found = selected(query, instances, workflows)
     shares = _rows(_WORKFLOWS.replace("[refusal]", REFUSAL[chosen]), found)
+    undone = (
+        _rows(_ROLLED_BACK.replace("[refusal]", REFUSAL[chosen]), found)
+        if ROLLED_BACK in REFUSAL[chosen]
+        else []
+    )
     is_any = BulkJob.objects.filter(finished_at=None, aborted_at=None).exists()
     overlaps = _rows(_OVERLAPS, found) if is_any else []
-    return Surroundings(tuple(shares), tuple(Overlap(*one) for one in overlaps))
+    return Surroundings(
+        tuple(shares), tuple(key for (key,) in undone), tuple(Overlap(*one) for one in overlaps)
+    )
 
 
 def _rows(statement: str, found: Selection) -> list[Any]:

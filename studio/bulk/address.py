@@ -12,6 +12,7 @@ from django.http import QueryDict
 from django.urls import reverse
 
 from studio.frame.addresses import ignored
+from studio.instances.address import term_of
 
 OUTCOMES = {"": "All", "done": "Done", "failed": "Failed", "skipped": "Skipped", "open": "Left"}
 MOST_GROUPS = 20  # of errors, in one search
@@ -56,11 +57,19 @@ def dialog_address(action: str, query: str, back: str = "") -> str:
     return _with(reverse("studio:bulk-new"), {"action": action, "q": query, "next": back})
 
 
-def retry_address(fingerprints: Sequence[str], status: str, back: str = "") -> str:
-    """Return the address of the dialog that retries the instances of an error; empty for too many groups."""
+def retry_address(fingerprints: Sequence[str], status: str, *, by: str = "", back: str = "") -> str:
+    """Return the address of the dialog that retries the instances of an error; empty for too many groups.
+
+    `by` limits it to those that a person started.
+    """
     if not fingerprints or len(fingerprints) > MOST_GROUPS:
         return ""
-    return dialog_address("retry", f"error-group:{','.join(fingerprints)} status:{status}", back)
+    terms = [
+        f"error-group:{','.join(fingerprints)}",
+        f"status:{status}",
+        *([term_of("by", by)] if by else []),
+    ]
+    return dialog_address("retry", " ".join(terms), back)
 
 
 def _with(path: str, parameters: dict[str, str]) -> str:

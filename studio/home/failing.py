@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from engine.status.failures import CurrentGroup
 from engine.status.failures.failing import CAP, WINDOW, BackingOff, Errored, Part
 from engine.status.sentences.sentence import Moment, Sentence
+from studio.bulk.address import MOST_GROUPS
 from studio.display.at_least import counted
 from studio.errors.address import ErrorAddress
 from studio.errors.groups import first_line
@@ -16,7 +17,6 @@ from studio.home.group import Block, Group, Hour, Rank, shares_of
 from studio.instances.address import address_of
 
 GROWS = timedelta(minutes=5)  # after its last failure
-MOST_SEARCHED = 20  # groups in one search
 BEFORE_GROUPS = "Failed before errors had groups"
 
 _Parts = list[tuple[CurrentGroup, Part]]
@@ -140,5 +140,5 @@ def _error_address(group: CurrentGroup) -> str:
 
 def _search_address(group: CurrentGroup, fingerprints: Sequence[str]) -> str:
     if fingerprints:
-        return address_of({"query": f"error-group:{','.join(fingerprints[:MOST_SEARCHED])} status:retrying"})
+        return address_of({"query": f"error-group:{','.join(fingerprints[:MOST_GROUPS])} status:retrying"})
     return address_of({"query": f"status:retrying workflow:{group.workflow}"})

@@ -177,6 +177,7 @@ class TestViewer:
         instance = factories.instance("waiting", workflow="process-order")
         factories.step(instance, "reserve")
         factories.failure("process-order")
+        factories.job(instance)
         where = address(name, instance)
         answer = viewer.get(where, {"topic": "home"} if name == "live-frame" else {})
         assert answer.status_code == 200
