@@ -12,6 +12,9 @@ from studio.api import page as api_page
 from studio.api import site as api
 from studio.approvals import views as approvals
 from studio.audit import views as audit
+from studio.bulk import actions as bulk_actions
+from studio.bulk import start as bulk_start
+from studio.bulk import views as bulk
 from studio.errors import actions as error_actions
 from studio.errors import notes as error_notes
 from studio.errors import views as errors
@@ -48,6 +51,7 @@ register_converter(addresses.WorkerName, "worker")
 _INSTANCE = "workflows/<workflow:name>/instances/<id:id>/"
 _ERROR = "errors/<fingerprint:fingerprint>/"
 _STEP = f"{_INSTANCE}steps/<step:seq>/"
+_BULK = "bulk/<id:id>/"
 _WEBHOOK = "webhooks/<step:key>/"
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -82,6 +86,13 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workers/", workers.workers, "workers"),
     guarded_path("workers/<step:key>/drain/", draining.drain, "worker-drain"),
     guarded_path("workers/<step:key>/resume/", draining.resume, "worker-resume"),
+    guarded_path("bulk/", bulk.jobs, "bulk-jobs"),
+    guarded_path("bulk/new/", bulk_start.new, "bulk-new"),
+    guarded_path(_BULK, bulk.job, "bulk-job"),
+    guarded_path(f"{_BULK}pause/", bulk_actions.pause, "bulk-pause"),
+    guarded_path(f"{_BULK}resume/", bulk_actions.resume, "bulk-resume"),
+    guarded_path(f"{_BULK}abort/", bulk_actions.abort, "bulk-abort"),
+    guarded_path(f"{_BULK}retry-failed/", bulk_actions.retry_failed, "bulk-retry-failed"),
     guarded_path("tokens/", tokens.own, "tokens"),
     guarded_path("tokens/team/", tokens.team, "team-tokens"),
     guarded_path("tokens/people/", tokens.people, "people-tokens"),

@@ -16,6 +16,7 @@ from engine.status import failures
 from engine.status.failures import FailedAttempt, FailureGroup, Recovered
 from engine.status.failures.trend import Unit
 from studio.access.permissions import Verb, allowed
+from studio.bulk.address import MOST_GROUPS, retry_address
 from studio.errors.address import KINDS, SPANS, ErrorAddress
 from studio.errors.chart import ChartBar, chart_bars
 from studio.errors.common import Common, common_of
@@ -27,7 +28,6 @@ from studio.instance.steps.failures import failure
 from studio.instances.address import address_of
 from studio.workflows.pauses import Pauses, pauses_of
 
-MOST_SEARCHED = 20  # groups in one search
 _SEARCHES = {
     "errored": "status:errored",
     "retrying": "status:retrying",
@@ -185,8 +185,25 @@ class ErrorPage:
     @property
     def search_address(self) -> str:
         """The list of instances, searched for those of the chosen kind."""
-        query = f"error-group:{','.join(self.fingerprints[:MOST_SEARCHED])} {_SEARCHES[self.asked.kind]}"
+        query = f"error-group:{','.join(self.fingerprints[:MOST_GROUPS])} {_SEARCHES[self.asked.kind]}"
         return address_of({"query": query})
+
+    @property
+    def retry_address(self) -> str:
+        """The dialog that retries what is errored, or else what backs off; empty if nothing is."""
+        for status in ("errored", "retrying"):
+            if self.counts[status]:
+                return retry_address(self.fingerprints, status, back=self.asked.url())
+        return ""
+
+    @property
+    def retried(self) -> int:
+        return self.counts["errored"] or self.counts["retrying"]
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether failures still arrive, so that it is better paused than retried."""
+        return self.is_recent and self.recovered is None and bool(self.pauses.active)
 
     @property
     def older_address(self) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from django.http import QueryDict
+from django.http import HttpRequest, QueryDict
 from django.urls.converters import StringConverter
+from django.utils.http import url_has_allowed_host_and_scheme
 
 _KEY = re.compile(r"[0-9]{1,18}")
 IGNORED_SHOWN = 5
@@ -66,6 +67,13 @@ def ignored(given: QueryDict, understood: Container[str]) -> list[str]:
         without_effect = values[:-1] if name in understood else values
         found += [f"{name}={value.strip()}" for value in without_effect if value.strip()]
     return [_short(part) for part in found[:IGNORED_SHOWN]]
+
+
+def is_ours(request: HttpRequest, address: str) -> bool:
+    """Return whether an address that was given leads to a page of this site."""
+    return address.startswith("/") and url_has_allowed_host_and_scheme(
+        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
+    )
 
 
 def _short(text: str) -> str:

@@ -86,7 +86,8 @@ def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
 
     everything, mine = groups(own=False), groups(own=True)
     some, others = cut(mine if who == "mine" else everything)
-    shown = with_actions(with_details(some, now), held, user, home_address(who))
+    own = person if who == "mine" else ""
+    shown = with_actions(with_details(some, now), held, user, home_address(who), own=own)
     return Attention(
         everything=tuple(everything),
         own_count=len(mine),

@@ -13,6 +13,7 @@ from engine.status.failures.recent import BARS
 from engine.status.holds import PausedWorkflow
 from engine.status.sentences.sentence import Moment, Sentence
 from studio.access.permissions import Verb, allowed
+from studio.bulk.address import retry_address
 from studio.errors.common import common_of
 from studio.errors.groups import first_line
 from studio.home.group import Group, Hour, Rank
@@ -36,12 +37,12 @@ def with_details(groups: Sequence[Group], now: datetime) -> list[Group]:
 
 
 def with_actions(
-    groups: Sequence[Group], paused: Sequence[PausedWorkflow], user: Any, back: str
+    groups: Sequence[Group], paused: Sequence[PausedWorkflow], user: Any, back: str, *, own: str = ""
 ) -> list[Group]:
     """Return the groups; an error in the first place is the leading one, with what its instances have in common.
 
     The workflows of the worst error that goes on can be paused. `paused` are those that are, and `back` is the page to
-    come back to.
+    come back to. Errors of several instances can be retried; `own` is the person whose instances the groups are of.
     """
     found = list(groups)
     if found and found[0].kind in OF_ERRORS and found[0].fingerprints:
@@ -50,7 +51,19 @@ def with_actions(
         if group.rank == Rank.GROWING and group.kind in OF_ERRORS:
             found[at] = _with_pause(group, paused, user, back)
             break
-    return found
+    return [_with_retry(group, user, back, own) for group in found]
+
+
+def _with_retry(group: Group, user: Any, back: str, own: str) -> Group:
+    if group.kind not in (*OF_ERRORS, "retrying") or group.is_of_one:
+        return group
+    status = "retrying" if group.kind == "retrying" else "errored"
+    return replace(
+        group,
+        retry_address=retry_address(group.fingerprints, status, by=own, back=back),
+        may_retry=all(allowed(user, Verb.OPERATE, share.workflow) for share in group.shares),
+        is_well=group.is_leading and failures.recovered(group.fingerprints) is not None,
+    )
 
 
 def _with_pause(group: Group, paused: Sequence[PausedWorkflow], user: Any, back: str) -> Group:

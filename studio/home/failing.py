@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 from engine.status.failures import CurrentGroup
 from engine.status.failures.failing import CAP, WINDOW, BackingOff, Errored, Part
 from engine.status.sentences.sentence import Moment, Sentence
+from studio.bulk.address import MOST_GROUPS
 from studio.display.at_least import counted
 from studio.home.group import Block, Group, Hour, Rank, shares_of
 
 GROWS = timedelta(minutes=5)  # after its last failure
-MOST_SEARCHED = 20  # groups in one search
 BEFORE_GROUPS = "Failed before errors had groups"
 
 _Parts = list[tuple[CurrentGroup, Part]]
@@ -137,5 +137,5 @@ def _where(group: CurrentGroup) -> str:
 
 def _search(group: CurrentGroup, fingerprints: Sequence[str]) -> str:
     if fingerprints:
-        return f"error-group:{','.join(fingerprints[:MOST_SEARCHED])} status:retrying"
+        return f"error-group:{','.join(fingerprints[:MOST_GROUPS])} status:retrying"
     return f"status:retrying workflow:{group.workflow}"

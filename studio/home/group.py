@@ -88,6 +88,9 @@ class Group:
     own_count: int = 0  # of approvals: those that the user may answer
     pauses: Pauses | None = None  # of the worst error, while it goes on and not all its workflows are paused
     may_pause: bool = False
+    retry_address: str = ""  # of an error with several instances
+    may_retry: bool = False
+    is_well: bool = False  # the step of the leading error succeeds again
 
     @property
     def address(self) -> str:
@@ -111,6 +114,11 @@ class Group:
     @property
     def unnamed(self) -> int:
         return len(self.shares) - len(self.named)
+
+    @property
+    def is_retried_first(self) -> bool:
+        """Whether to retry is what the leading error needs now; while it still fails, it is to pause."""
+        return self.is_leading and (self.is_well or self.pauses is None)
 
     @property
     def is_of_one(self) -> bool:

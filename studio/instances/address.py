@@ -95,7 +95,7 @@ def _typed(given: QueryDict) -> str:
     for name, field in EARLIER.items():
         value = given.get(name, "").strip()
         if value:
-            terms.append(f"{field}:{value if _PLAIN.fullmatch(value) else _quoted(value)}")
+            terms.append(term_of(field, value))
     return " ".join(term for term in terms if term)
 
 
@@ -103,10 +103,15 @@ def _quoted(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
+def term_of(field: str, value: str) -> str:
+    """Return the term of a search for exactly this value."""
+    return f"{field}:{value if _PLAIN.fullmatch(value) else _quoted(value)}"
+
+
 def list_address(*, workflow: str = "", status: str = "", by: str = "") -> str:
     """Return the address of the list of a workflow's instances, of those in a shown status, or those a user started."""
-    given = {"workflow": workflow, "status": status, "by": by if _PLAIN.fullmatch(by) else by and _quoted(by)}
-    return address_of({"query": " ".join(f"{name}:{value}" for name, value in given.items() if value)})
+    given = {"workflow": workflow, "status": status, "by": by}
+    return address_of({"query": " ".join(term_of(name, value) for name, value in given.items() if value)})
 
 
 def address_of(parameters: Mapping[str, str]) -> str:

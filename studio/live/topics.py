@@ -6,6 +6,7 @@ from django.http import QueryDict
 
 from studio.approvals.live import ApprovalsView
 from studio.audit.live import AuditView
+from studio.bulk.live import BulkJobsView, BulkJobView
 from studio.errors.live import ErrorsView, ErrorView
 from studio.frame.live_view import LONGEST_QUERY, LiveView
 from studio.home.live import HomeView
@@ -27,6 +28,8 @@ VIEWS: tuple[type[LiveView], ...] = (
     ApprovalsView,
     SchedulesView,
     AuditView,
+    BulkJobsView,
+    BulkJobView,
     WebhooksView,
     WebhookView,
     WorkersView,

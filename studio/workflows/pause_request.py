@@ -8,13 +8,13 @@ from typing import Self
 
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 
 from engine.status.search import workflow_names
 from engine.steer import pauses as engine_pauses
 from studio.access import denied_audit
 from studio.access.denied_audit import Subject
 from studio.access.permissions import RefusedError, Verb, allowed, visible
+from studio.frame.addresses import is_ours
 from studio.instances.status_counts import open_by_status
 from studio.workflows.pauses import Pauses, pauses_of
 
@@ -43,7 +43,7 @@ class PauseRequest:
         found = () if problem else names
         opened = {name: sum(by_status.values()) for name, by_status in open_by_status(found).items()}
         given = request.GET.get("next", "")
-        back = given if _is_ours(request, given) else _page_of(found, with_page)
+        back = given if is_ours(request, given) else _page_of(found, with_page)
         return cls(names, pauses_of(found, given and back), opened, back, problem)
 
     @property
@@ -72,12 +72,6 @@ def _problem(names: Sequence[str], unknown: Sequence[str]) -> str:
         shown = ", ".join(f"“{name[:LONGEST_SHOWN]}”" for name in unknown[:5])
         return f"No workflow of this name: {shown}. Nothing was changed."
     return ""
-
-
-def _is_ours(request: HttpRequest, address: str) -> bool:
-    return address.startswith("/") and url_has_allowed_host_and_scheme(
-        address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
-    )
 
 
 def _page_of(names: Sequence[str], with_page: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from django.contrib.auth.models import Group, User
 from django.utils import timezone
 
+from engine import bulk
 from engine.models import Attempt, Audit, Event, Failure, Instance, Log, Step, Worker
 from engine.values.error_record import ErrorRecord
 from engine.values.fingerprint import failed
@@ -239,6 +240,11 @@ def failure(
     fields = asdict(failed(ErrorRecord(**(error or FAILURE)), workflow=workflow, step=step))
     fields |= {"first_seen": ago(days=2), "counted_to": ago(hours=1)}
     return Failure.objects.create(**(fields | given))
+
+
+def job(of: Instance, action: str = "pause") -> bulk.Job:
+    """Start a bulk job on an instance, with the id of the instance."""
+    return bulk.start(action, instances=[of], id=of.id)
 
 
 def child(of: Instance, status: str = "running", *, name: str = "bill", **given: Any) -> Instance:

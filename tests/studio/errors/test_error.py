@@ -142,7 +142,7 @@ def test_what_is_resolved_opens_again_when_it_fails_again(people: People, fail: 
     fail()
     page = shown(operator)
     assert text_of(page, "error-head").startswith("Errors charge_card: no answer within 5 s open")
-    assert text_of(page, "error-steer").startswith("Resolve Ignore…")
+    assert text_of(page, "error-steer").startswith("Retry all 2… Resolve Ignore…")
 
 
 def test_it_is_ignored_for_a_time_and_a_number_of_failures_with_a_reason(people: People, fail: Fail) -> None:
@@ -234,7 +234,7 @@ def test_a_viewer_sees_the_buttons_disabled_with_the_reason(people: People, fail
     fail()
     viewer = people("viewer")
     page = shown(viewer)
-    assert page.count('disabled title="Requires the operator role"') == 3
+    assert page.count('disabled title="Requires the operator role"') == 4
     assert 'id="ignore-form"' not in page
     assert viewer.post(f"/errors/{fingerprint()}/resolve/").status_code == 403
     assert failures.group(fingerprint()).state == "open"
@@ -297,3 +297,28 @@ def test_the_workflows_of_an_error_are_paused_and_resumed_from_its_page(people: 
     assert "Both workflows are paused; 1 instance waits. Resume…" in text_of(page, "error-going")
     assert f'href="/resume-workflows/?{both}&amp;next={quote(where, safe="")}"' in page
     assert "Resume…" not in text_of(shown(people("viewer")), "error-going")
+
+
+def test_what_is_errored_is_retried_from_its_page(people: People, fail: Fail) -> None:
+    fail("orders"), fail("orders"), fail("refunds")
+    operator = people("operator")
+    page = shown(operator)
+    assert text_of(page, "error-steer").startswith("Retry all 3…")
+    (address,) = re.findall(r'<a class="button to-sheet" href="([^"]+)"', page)
+    asked = operator.get(html.unescape(address))
+    assert asked.status_code == 200
+    assert "Retry 3" in asked.content.decode()
+    one = operator.get(f"/errors/{fingerprint('orders')}/?workflow=refunds").content.decode()
+    assert text_of(one, "error-steer").startswith("Retry 1…")
+
+
+def test_the_first_action_is_to_pause_while_it_fails_and_to_retry_once_it_works(
+    people: People, fail: Fail
+) -> None:
+    fail("orders"), fail("orders")
+    operator = people("operator")
+    assert '<a class="button primary" href="/pause-workflows/' in shown(operator)
+    fail("orders", "well")
+    page = shown(operator)
+    assert '<a class="button to-sheet primary" href="/bulk/new/' in page
+    assert '<a class="button" href="/pause-workflows/' in page

@@ -25,6 +25,7 @@ LATER = "studio/vendor/swagger"
 
 def test_no_page_is_heavier(signed_in: Callable[..., Client]) -> None:
     instance = factories.instance(workflow="process-order", id="order-1")
+    factories.job(instance)
     admin = signed_in("admin")
     weights = {}
     for name, rule in rules().items():

@@ -81,7 +81,7 @@ def _row(part: str) -> Row:
         hour=one(r'aria-label="Last hour, ([^"]*)"')
         if "hour-bars" in part
         else one(r'<span class="words">(.*?)</span>'),
-        verb=one(r'<div class="act">.*?<a [^>]*>([^<]*)<span\s+class="visually-hidden"'),
+        verb=one(r'<div class="act">.*?<(?:a|button)\s[^>]*>([^<]*)<span\s+class="visually-hidden"'),
         href=html.unescape(one(r'<a class="title" href="([^"]+)"')),
         html=part,
     )

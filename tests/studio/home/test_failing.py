@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from datetime import timedelta
 
 import pytest
@@ -219,7 +220,7 @@ def test_what_is_paused_is_not_paused_again(oli: Client, fail: Fail) -> None:
     pauses.pause("renewals", by="ana", reason="the provider is down")
     (row,) = Home(oli).rows
     assert "Pause" not in row.html
-    assert row.html.count("button primary") == 1
+    assert row.html.count("button to-sheet primary") == 1
     assert row.line.endswith("all 2 paused")
 
 
@@ -240,3 +241,41 @@ def test_once_an_error_has_stopped_it_is_opened_first(
     (row,) = Home(oli).rows
     assert "Pause" not in row.html
     assert 'class="button primary"' in row.html
+
+
+def test_an_error_of_several_is_retried_and_one_is_opened(oli: Client, fail: Fail) -> None:
+    fail(), fail("renewals")
+    fail(message="the amount is too small")
+    first, second = Home(oli).rows
+    assert (first.verb, second.verb) == ("Retry 2…", "Open")
+    (address,) = re.findall(r'class="button to-sheet" href="([^"]+)"', first.html)
+    asked = oli.get(html.unescape(address)).content.decode()
+    assert "Retry 2" in asked
+    assert 'name="next" value="/"' in asked
+
+
+def test_once_its_step_works_again_it_is_retried_first(oli: Client, fail: Fail) -> None:
+    fail(), fail()
+    (row,) = Home(oli).rows
+    assert re.findall(r'class="(button[^"]*)"', row.html) == ["button primary", "button to-sheet"]
+    fail(well=True)
+    (row,) = Home(oli).rows
+    assert re.findall(r'class="(button[^"]*)"', row.html) == ["button", "button to-sheet primary"]
+
+
+def test_ones_own_are_retried_without_those_of_others(oli: Client, fail: Fail) -> None:
+    fail(by="oli"), fail(by="oli"), fail(by="ana")
+    (row,) = Home(oli, "?who=mine").rows
+    assert row.verb == "Retry 2…"
+    (address,) = re.findall(r'class="button to-sheet" href="([^"]+)"', row.html)
+    assert "by:oli" in html.unescape(address).replace("+", " ")
+    assert "Retry 2" in oli.get(html.unescape(address)).content.decode()
+
+
+def test_who_may_not_retry_sees_why(engine_db: None, fail: Fail) -> None:
+    viewer = Client()
+    viewer.force_login(factories.person("viewer"))
+    fail(), fail()
+    (row,) = Home(viewer).rows
+    assert "/bulk/new/" not in row.html
+    assert row.html.count('disabled title="Requires the operator role"') == 2
