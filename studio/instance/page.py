@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from engine.declare.registry import workflows as registry
 from engine.models import Event, Instance, Log, Step
@@ -58,10 +58,6 @@ class InstancePage:
     @property
     def began_at(self) -> datetime:
         return self.record.began_at
-
-    @property
-    def took(self) -> timedelta | None:
-        return self.record.took
 
     @property
     def parent(self) -> Instance | None:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from engine.values.durations import format_duration
+from studio.display.times import between, whole
 
 FOLD_WIDTH = 4.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
@@ -209,6 +210,9 @@ def _bar(stretch: Stretch, scale: Scale) -> Bar:
     what = "rollback attempt" if stretch.kind == "undo" else "attempt"
     said = f"{what} {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
     title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"
+    title += (
+        f", since {whole(stretch.start)}" if stretch.is_open else f", {between(stretch.start, stretch.end)}"
+    )
     return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)
 
 

@@ -14,6 +14,7 @@
     next.classList.add("selected");
     chosen = next.id;
     next.scrollIntoView({ block: "nearest" });
+    Studio.showTimes(next);
   }
   document.addEventListener("keydown", (event) => {
     const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable=true]");

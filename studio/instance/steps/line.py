@@ -33,7 +33,7 @@ _KEPT = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """An attempt, with the gap before it."""
+    """An attempt, with the end of the one before, after which it waited."""
 
     number: int
     status: str
@@ -41,12 +41,8 @@ class Try:
     started_at: datetime
     finished_at: datetime | None
     failure: Failure | None
-    gap: timedelta | None
+    gap_from: datetime | None
     likeness: str  # "same error" or "differs" compared to the attempt before, if both failed
-
-    @property
-    def took(self) -> timedelta | None:
-        return self.finished_at - self.started_at if self.finished_at else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +124,6 @@ class Line:
     @property
     def anchor(self) -> str:
         return f"s-{self.step.seq}"
-
-    @property
-    def took(self) -> timedelta | None:
-        return self.step.finished_at - self.step.started_at if self.step.finished_at else None
 
     @property
     def counted(self) -> int:
