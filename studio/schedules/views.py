@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from engine.models import ScheduleRow
+from engine.status.sentences.bidi import isolated
 from engine.steer import schedules
 from engine.values.errors import RepriseError, ScheduleNotFoundError
 from studio.access.denied_audit import Subject
@@ -78,7 +79,7 @@ def _found(act: Any, row: ScheduleRow, request: HttpRequest) -> None:
 
 
 def _by(row: ScheduleRow) -> str:
-    return f" by {row.paused_by}" if row.paused_by else ""
+    return f" by {isolated(row.paused_by)}" if row.paused_by else ""
 
 
 def _done(request: HttpRequest, text: str) -> HttpResponse:

@@ -9,6 +9,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from engine.status.search import workflow_names
+from engine.status.sentences.bidi import isolated
 from studio.access import tokens
 from studio.access.denied_audit import Subject
 from studio.access.permissions import Verb, allowed
@@ -69,9 +70,9 @@ def revoke(request: HttpRequest, key: int) -> HttpResponse:
     if row is None or not tokens.may_revoke(request.user, row):
         raise Http404
     if tokens.revoke(row, by=request.user):
-        note(request, f"Revoked {row.name}. Programs that send it are refused.")
+        note(request, f"Revoked {isolated(row.name)}. Programs that send it are refused.")
     else:
-        note(request, f"{row.name} was revoked already.")
+        note(request, f"{isolated(row.name)} was revoked already.")
     return HttpResponseRedirect(reverse(f"studio:{_tab_of(row, request.user)}"))
 
 
