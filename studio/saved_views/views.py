@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from engine.status.sentences.bidi import isolated
 from studio.access.permissions import Verb
+from studio.frame.addresses import ignored
 from studio.frame.guard import guard
 from studio.frame.notes import note
 from studio.frame.pieces import Drawing, HtmxRequest, Piece, frame_of, page
@@ -135,6 +136,7 @@ def _page(
         status=status,
         typed=typed,
         refused=refused,
+        ignored=ignored(request.GET, ("delete",)),
         may_share=may_share,
         longest_name=LONGEST_NAME,
         **context,

@@ -14,6 +14,7 @@ from engine.values.errors import RepriseError, ScheduleNotFoundError
 from studio.access.denied_audit import Subject
 from studio.access.permissions import Verb
 from studio.forms.tokens import new_token, token_of
+from studio.frame.addresses import ignored
 from studio.frame.guard import Names, guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
@@ -100,5 +101,6 @@ def _page(request: HttpRequest, *, status: int = 200, refused: str = "") -> Http
         topic="topic=schedules",
         status=status,
         refused=refused,
+        ignored=ignored(request.GET, ()),
         token=new_token(),
     )

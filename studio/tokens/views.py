@@ -15,6 +15,7 @@ from studio.access.denied_audit import Subject
 from studio.access.permissions import Verb, allowed
 from studio.access.token_rules import InvalidTokenError
 from studio.display.rendering import render
+from studio.frame.addresses import ignored
 from studio.frame.guard import Names, guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
@@ -51,6 +52,7 @@ def people(request: HttpRequest) -> HttpResponse:
         tab=PEOPLE,
         is_admin=True,
         q=wanted,
+        ignored=ignored(request.GET, ("q",)),
         longest=LONGEST_SEARCH,
         listed=queries.of_people(wanted),
     )
@@ -123,6 +125,7 @@ def _page(
         status=status,
         tab=tab,
         is_team=is_team,
+        ignored=ignored(request.GET, ()),
         is_admin=allowed(request.user, Verb.ADMINISTER, None),
         listed=queries.of_team() if is_team else queries.own(request.user),
         typed=typed,

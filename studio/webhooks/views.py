@@ -12,7 +12,7 @@ from engine.status.sentences.bidi import isolated
 from engine.values.errors import RepriseError
 from studio.access.permissions import Verb
 from studio.forms.tokens import new_token
-from studio.frame.addresses import cursor
+from studio.frame.addresses import cursor, ignored
 from studio.frame.guard import guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
@@ -25,7 +25,13 @@ from studio.webhooks.live import WebhooksView, WebhookView
 @guard(get=Verb.ADMINISTER)
 def webhooks(request: HttpRequest) -> HttpResponse:
     drawing = WebhooksView().draw(request.user)
-    return page(request, "studio/webhooks/webhooks.html", drawing, topic="topic=webhooks")
+    return page(
+        request,
+        "studio/webhooks/webhooks.html",
+        drawing,
+        topic="topic=webhooks",
+        ignored=ignored(request.GET, ()),
+    )
 
 
 @guard(get=Verb.ADMINISTER)
@@ -108,6 +114,7 @@ def hook_page(
         "secret": secret,
         "unreadable": unreadable,
         "refused": refused,
+        "ignored": ignored(request.GET, ("before",) if before else ()),
         "token": new_token(),
     }
     context |= {"drawing": view.draw(request.user), "topic": view.query, "status": status}
