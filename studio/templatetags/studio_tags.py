@@ -134,8 +134,8 @@ def lasted(began: datetime | None, ended: datetime | None) -> SafeString:
         return SafeString("")
     return format_html(
         '<time class="lasted" data-from="{}" data-to="{}" datetime="PT{}S" title="{}">{}</time>',
-        began.isoformat(),
-        ended.isoformat(),
+        began.isoformat(timespec="milliseconds"),
+        ended.isoformat(timespec="milliseconds"),
         f"{max((ended - began).total_seconds(), 0):.3f}",
         between(began, ended),
         took(ended - began),

@@ -57,7 +57,8 @@ def test_the_page_does_not_jump_while_an_instance_fails_four_times(signed_in: Pa
     page.wait_for_url("**/instances/**")
     live(page)
     status(page, "errored")
-    expect(page.locator("#result")).to_contain_text("There is a stone in the way.")
+    expect(page.locator("#result")).to_contain_text("attempt 4")
+    expect(page.locator("#why")).to_contain_text("There is a stone in the way.")
     expect(page.locator("#flash")).to_be_empty(timeout=20_000)
     shifts = page.evaluate("window.shifts")
     assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, shifts

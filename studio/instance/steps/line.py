@@ -66,6 +66,7 @@ class Line:
     undone_of: int | None = None  # this maximum
     paused_at: datetime | None = None
     place: str = ""  # start of the query strings of links; not empty in an earlier generation
+    opens: bool = False  # it is why the instance has failed, or waits for a decision
 
     @property
     def left(self) -> timedelta | None:
@@ -82,7 +83,7 @@ class Line:
         inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
-        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
+        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place, self.opens
 
     @property
     def is_final(self) -> bool:
