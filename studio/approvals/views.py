@@ -11,6 +11,7 @@ from studio.access.permissions import Verb
 from studio.approvals import queries as inbox
 from studio.approvals.entry import Entry
 from studio.approvals.live import draw_approvals
+from studio.frame.addresses import ignored
 from studio.frame.guard import guard
 from studio.frame.pieces import page
 
@@ -30,6 +31,7 @@ def show_inbox(
     refused: str = "",
 ) -> HttpResponse:
     """Render a box with one request next to it, also after a rejected answer."""
+    understood = ["box"] if name in inbox.BOXES else []
     name = name if name in inbox.BOXES else inbox.BOXES[0]
     box = inbox.box_of(name, request.user)
     shown = typed or (inbox.entry_of(chosen, request.user) if chosen else next(iter(box.entries), None))
@@ -42,4 +44,5 @@ def show_inbox(
         is_chosen=bool(chosen) and shown is not None,
         back=f"{reverse('studio:approvals')}?box={name}",
         refused=refused,
+        ignored=ignored(request.GET, [*understood, *(["r"] if shown or not chosen else [])]),
     )

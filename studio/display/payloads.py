@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 from engine.status.sentences import bidi
 from engine.status.sentences.bidi import isolated_strings
 from engine.values.serialization import Unreadable, decode, envelope, read_beginning
+from studio.display.invisible import visible
 
 FOLD_ABOVE = 20  # children; larger objects and lists start folded
 FULL_UP_TO = 256 * 1024
@@ -99,7 +100,7 @@ def stored_text(value: object) -> str:
 def preview(text: str, length: int = 80) -> str:
     """Return the beginning of a value on one line."""
     line = " ".join(text.split())
-    return isolated_strings(line if len(line) <= length else line[: length - 1] + "…")
+    return isolated_strings(visible(line if len(line) <= length else line[: length - 1] + "…"))
 
 
 def milestone(shown: Payload) -> tuple[str, str]:
@@ -143,17 +144,20 @@ def _leaf(value: object, key: str | None, left_out: list[int]) -> Node:
     if isinstance(value, str) and len(value) > LONGEST_STRING:
         left_out[0] += 1
         missing = len(value) - LONGEST_STRING
-        text = isolated_strings(json.dumps(value[:LONGEST_STRING], ensure_ascii=False))
+        text = _exact(value[:LONGEST_STRING])
         return Node("s", f"{text} … {missing:,} more characters", key)
-    return Node(
-        "s" if isinstance(value, str) else "a", isolated_strings(json.dumps(value, ensure_ascii=False)), key
-    )
+    return Node("s" if isinstance(value, str) else "a", _exact(value), key)
+
+
+def _exact(value: object) -> str:
+    """Return a leaf as JSON in which every character is seen."""
+    return isolated_strings(visible(json.dumps(value, ensure_ascii=False)))
 
 
 def draw(node: Node, *, is_root: bool = False) -> SafeString:
     """Render a value and its children."""
     key = (
-        format_html('<span class="k">{}</span>: ', bidi.isolated(node.key))
+        format_html('<span class="k">{}</span>: ', bidi.isolated(visible(node.key)))
         if node.key is not None
         else SafeString("")
     )

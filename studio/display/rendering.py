@@ -16,6 +16,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template import Engine
 from django.template.context import make_context
 
+from studio.display.isolation import with_elements
+
 FOLDER = Path(__file__).parents[1] / "templates"
 LIBRARIES = {"static": "django.templatetags.static", "studio_tags": "studio.templatetags.studio_tags"}
 
@@ -23,10 +25,10 @@ LIBRARIES = {"static": "django.templatetags.static", "studio_tags": "studio.temp
 def render_to_string(
     name: str, context: Mapping[str, Any] | None = None, request: HttpRequest | None = None
 ) -> str:
-    """Render a template, with numbers and times as Python writes them."""
+    """Render a template, with numbers and times as Python writes them, and isolated text in elements."""
     made = make_context(dict(context or {}), request)
     made.use_l10n = False
-    return str(_engine().get_template(name).render(made))
+    return with_elements(str(_engine().get_template(name).render(made)))
 
 
 def render(

@@ -11,6 +11,17 @@ from engine.values.durations import format_duration
 NEAR = timedelta(hours=24)  # the day of a minute is written from here on
 
 
+def whole(moment: datetime) -> str:
+    """Return a time with its date and zone, as a title shows it until the browser adds its own zone."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def between(began: datetime, ended: datetime) -> str:
+    """Return when something began and ended, to the millisecond."""
+    first, last = (f"{one:%Y-%m-%d %H:%M:%S}.{one.microsecond // 1000:03}" for one in (began, ended))
+    return f"{first} to {last} UTC"
+
+
 def first_text(moment: datetime, kind: str) -> str:
     """Return the text of a time until the browser replaces it."""
     now = timezone.now()

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
 from engine.status.failures import FailureGroup
+from engine.status.sentences.bidi import isolated
 from engine.steer import failures
 from engine.values.errors import FailureNotFoundError, RepriseError
 from studio.access.permissions import Verb, require
@@ -82,5 +83,5 @@ def _decide(
 
 
 def _already(group: FailureGroup) -> str:
-    by = f" {group.decided_by}" if group.decided_by else ""
+    by = f" {isolated(group.decided_by)}" if group.decided_by else ""
     return f"It is already {group.state}{f', by{by}' if by else ''}. Nothing was changed."

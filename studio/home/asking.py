@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from django.db import connection
 from django.urls import reverse
 
+from engine.status.sentences.bidi import isolated
 from engine.status.sentences.sentence import Moment, Sentence
 from engine.steer import requests
 from engine.steer.requests import Asked
@@ -124,7 +125,7 @@ def _group(workflow: str, name: str, some: Sequence[Asking], now: datetime, *, i
         key=f"a-{first.ref}",
         count=count,
         look="approval",
-        title=title if len(some) == 1 else f"{title} · and {len(some) - 1} more",
+        title=title if len(some) == 1 else f"{isolated(title)} · and {len(some) - 1} more",
         shares=shares_of([(workflow, count)]),
         line=tuple(_line(some, mine, expires_at)),
         since=since,

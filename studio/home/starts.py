@@ -9,8 +9,7 @@ from typing import Any
 from django.db import connection
 
 from engine.status.sentences.bidi import isolated
-from engine.status.sentences.sentence import Moment, Sentence
-from engine.values.durations import format_duration
+from engine.status.sentences.sentence import Moment, Sentence, Span
 from studio.instances.address import list_address
 from studio.instances.queries import Row, rows_by_key, rows_of
 
@@ -55,8 +54,8 @@ def address_of_starts(user: Any) -> str:
 
 def _now(row: Row, failed_in: str | None) -> Sentence:
     match row.status:
-        case "complete" if row.took is not None:
-            return (f"took {format_duration(row.took)}",)
+        case "complete" if row.instance.finished_at is not None:
+            return ("took ", Span(row.began_at, row.instance.finished_at))
         case "errored" if failed_in:
             return (f"failed in {isolated(failed_in)}",)
         case "retrying" if row.instance.wake_at is not None:

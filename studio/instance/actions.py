@@ -11,6 +11,8 @@ from django_htmx.http import retarget
 
 from engine.declare.registry import workflows as registry
 from engine.models import Audit, Instance
+from engine.status.sentences.bidi import isolated
+from engine.status.sentences.sentence import quoted
 from engine.steer import deletion, events, lifecycle, notes, wake_ups
 from engine.values.errors import (
     DedupConflictError,
@@ -229,8 +231,8 @@ def who_did(instance: Instance, text: str) -> str:
     last = acts.order_by("-key").first()
     if last is None:
         return text
-    reason = f" (“{last.reason}”)" if last.reason else ""
-    return f"{text} Last action: {_DONE.get(last.verb, last.verb)} by {last.actor or 'a program'}{reason}."
+    reason = f" ({quoted(last.reason)})" if last.reason else ""
+    return f"{text} Last action: {_DONE.get(last.verb, last.verb)} by {isolated(last.actor) or 'a program'}{reason}."
 
 
 def _words(status: str) -> str:

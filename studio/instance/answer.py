@@ -10,6 +10,7 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from engine.models import Instance
+from engine.status.sentences.bidi import isolated
 from engine.steer import requests
 from engine.steer.audit import shortened
 from engine.values.errors import (
@@ -91,7 +92,7 @@ def _is_own(entry: Entry, error: RequestAnsweredError, value: Any, user: Any) ->
 def _who_was_first(error: RequestAnsweredError) -> str:
     said = f": “{error.comment}”" if error.comment else ""
     when = f"{error.answered_at:%H:%M:%S} UTC"
-    return f"{error.answered_by} already answered at {when}{said}. Your answer was not sent."
+    return f"{isolated(error.answered_by)} already answered at {when}{said}. Your answer was not sent."
 
 
 def _denied(request: HtmxRequest, entry: Entry | None) -> HttpResponse:
@@ -106,7 +107,7 @@ def _denied(request: HtmxRequest, entry: Entry | None) -> HttpResponse:
 
 
 def _done(request: HtmxRequest, entry: Entry) -> HttpResponse:
-    text = f"Answer sent: {entry.title}"
+    text = f"Answer sent: {isolated(entry.title)}"
     if request.htmx:
         return HttpResponse(flash(text, "complete") + _now(request, entry))
     note(request, text)

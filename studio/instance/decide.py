@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
 from engine.models import Instance, Step
 from engine.models.step import exhausted_label
+from engine.status.sentences.bidi import isolated
 from engine.steer import decisions, lifecycle, restart
 from engine.values.errors import (
     InstanceNotFoundError,
@@ -103,7 +104,7 @@ def _decide(request: HttpRequest, instance: Instance, step: Step, act: Act, done
         return _page(request, *_step(instance.workflow, instance.id, step.seq), status=409, refused=text)
     except (InvalidValueError, LimitError) as error:
         return _page(request, instance, step, status=422, refused=str(error), at="skip")
-    note(request, f"{done} step {_label(step)} of {instance.id}, which is {instance.status}.")
+    note(request, f"{done} step {isolated(_label(step))} of {instance.id}, which is {instance.status}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from engine.declare.registry import workflows as registry
 from engine.models import Event, Instance, Log, Step
@@ -32,6 +33,7 @@ class InstancePage:
     steps_shown: int
     steps_total: int
     earlier: int | None
+    first_upto: int | None  # the last of the first steps, if there are more than are shown
     timeline: Timeline
     children: tuple[Row, ...]
     events: tuple[tuple[Event, payloads.Payload], ...]
@@ -60,10 +62,6 @@ class InstancePage:
         return self.record.began_at
 
     @property
-    def took(self) -> timedelta | None:
-        return self.record.took
-
-    @property
     def parent(self) -> Instance | None:
         return self.record.parent
 
@@ -72,16 +70,33 @@ class InstancePage:
         return self.record.children_total
 
     @property
+    def children_counts(self) -> list[tuple[str, int]]:
+        """The number of the shown children in each status, failed ones first."""
+        counts = Counter(row.status for row in self.children)
+        return sorted(counts.items(), key=lambda one: (one[0] != "errored", one[0]))
+
+    @property
     def wanted_events(self) -> tuple[str, ...]:
         """The event types that its open steps wait for."""
         waits = [step for step in self.record.facts.steps if step.kind == "event" and step.is_waiting]
         return tuple(name for step in waits for name in step.event_types or (step.name,))
 
     @property
-    def is_event_next(self) -> bool:
-        """Whether sending an event is what most likely lets it continue."""
-        others = (self.may_resume, self.may_retry_now, self.may_wake_now)
-        return bool(self.wanted_events) and not any(others)
+    def primary(self) -> str:
+        """The action that most likely lets it continue, if there is one: the only one that stands out."""
+        if self.code and self.code.is_to_be_accepted and self.code.is_paused:
+            return "accept-code"
+        may = {
+            "resume": self.may_resume,
+            "retry-rollback": self.may_retry_rollback,
+            "retry-step": self.may_retry_step,
+            "decide": self.may_decide,
+            "answer": self.has_requests and not self.is_past,
+            "retry-now": self.may_retry_now,
+            "wake-now": self.may_wake_now,
+            "send-event": bool(self.wanted_events) and self.may_send,
+        }
+        return next((name for name, may_be_done in may.items() if may_be_done), "")
 
     @property
     def has_requests(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine.models import Event, Instance, Step
@@ -15,8 +16,8 @@ from engine.values.shown import display_status
 from studio.display import payloads
 from studio.instance.page import InstancePage, changed_code_of, place_of
 from studio.instance.steps import nested as nested_steps
-from studio.instance.steps.failures import failure, origin_of
-from studio.instance.steps.line import INLINE
+from studio.instance.steps.failures import Origin, failure, origin_of
+from studio.instance.steps.line import INLINE, Line
 from studio.instance.steps.lines import lines_of
 from studio.instance.steps.nested import NestedSteps
 from studio.instance.timeline_tracks import timeline_of
@@ -67,6 +68,16 @@ def _top_steps(instance: Instance, upto: int | None) -> list[Any]:
     return list(rows.order_by("-seq")[:STEPS_SHOWN])[::-1]
 
 
+def _is_origin(line: Line, origin: Origin | None) -> bool:
+    return origin is not None and origin.step.seq == line.step.seq
+
+
+def _first_upto(instance: Instance) -> int | None:
+    """Return the number of the last step of the first page."""
+    rows = steps_of(instance).filter(parent=TOP).order_by("seq").values_list("seq", flat=True)
+    return next(iter(rows[STEPS_SHOWN - 1 : STEPS_SHOWN]), None)
+
+
 def _page(
     found: Record, top: Sequence[Any], nested: Mapping[int, NestedSteps], upto: int | None
 ) -> InstancePage:
@@ -79,6 +90,8 @@ def _page(
     is_all = upto is None and len(top) < STEPS_SHOWN
     error = instance.last_problem if isinstance(instance.last_problem, dict) else None
     code = changed_code_of(instance, error)
+    origin = origin_of(found, {line.step.seq for line in lines}, place)
+    lines = tuple(replace(line, opens=line.is_exhausted or _is_origin(line, origin)) for line in lines)
     return InstancePage(
         record=found,
         status=_status(found),
@@ -86,6 +99,7 @@ def _page(
         steps_shown=len(top),
         steps_total=len(top) if is_all else steps_of(instance).filter(parent=TOP).count(),
         earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
+        first_upto=None if is_all else _first_upto(instance),
         timeline=timeline_of(found, lines, is_newest=upto is None),
         children=tuple(rows_of(found.children)) if found.children else (),
         events=tuple((event, _event_payload(event)) for event in events),
@@ -95,7 +109,7 @@ def _page(
         failure=None if code and code.is_paused else failure(error),
         code=code,
         unreached=_unreached(instance),
-        origin=origin_of(found, {line.step.seq for line in lines}, place),
+        origin=origin,
     )
 
 

@@ -9,9 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from statistics import median
 
 from engine.values.durations import format_duration
+from studio.display.times import between, whole
 
 FOLD_WIDTH = 4.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
@@ -43,6 +45,7 @@ class Stretch:
     end: datetime
     number: int = 0
     is_open: bool = False
+    step: str = ""  # its name, if the track is of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The stretches of a step."""
+    """The stretches of a step, or of several. `seq` is the number of the first."""
 
     seq: int
     name: str
@@ -152,14 +155,19 @@ class Timeline:
         return [(kind, text) for kind, text in LEGEND.items() if kind in drawn]
 
 
-def build(tracks: Sequence[Track], *, start: datetime, end: datetime, is_open: bool) -> Timeline:
-    """Lay out the tracks between `start` and `end`, which is now while the instance is open."""
+def build(
+    tracks: Sequence[Track], *, start: datetime, end: datetime, is_open: bool, origin: datetime | None = None
+) -> Timeline:
+    """Lay out the tracks between `start` and `end`, which is now while the instance is open.
+
+    The labels of the axis count from `origin`, by default from `start`.
+    """
     stretches = [stretch for track in tracks for stretch in track.stretches]
     folds = idle_gaps(stretches, start, end)
     scale = Scale(start, end, folds)
     return Timeline(
         lines=tuple(_line(track, scale) for track in tracks),
-        axis=tuple(_axis(scale)),
+        axis=tuple(_axis(scale, origin or start)),
         folds=tuple(Mark(scale.x(a), format_duration(b - a), folded=True) for a, b in folds),
         now=scale.x(end) if is_open else None,
     )
@@ -208,7 +216,11 @@ def _bar(stretch: Stretch, scale: Scale) -> Bar:
         return Bar("kept", stretch.status, x, 0.0, 0, f"kept from generation {stretch.number}")
     what = "rollback attempt" if stretch.kind == "undo" else "attempt"
     said = f"{what} {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
+    said = f"{stretch.step}, {said}" if stretch.step else said
     title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"
+    title += (
+        f", since {whole(stretch.start)}" if stretch.is_open else f", {between(stretch.start, stretch.end)}"
+    )
     return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)
 
 
@@ -238,15 +250,16 @@ _STEPS = (
 )
 
 
-def _axis(scale: Scale) -> Iterable[Mark]:
-    """Yield about six labels at round times since the start, none inside a fold or too close to another."""
+def _axis(scale: Scale, origin: datetime) -> Iterable[Mark]:
+    """Yield about six labels at round times since `origin`, none inside a fold or too close to another."""
     total = (scale.end - scale.start).total_seconds()
     shown = total - sum((b - a).total_seconds() for a, b in scale.folds)
     step = next((s for s in _STEPS if shown / s <= 6), max(86_400.0, total / 6))
-    last, said, at, count = -100.0, "", 0.0, 0
-    while at <= total and count < 2_000:
+    before = max((scale.start - origin).total_seconds(), 0.0)
+    last, said, at, count = -100.0, "", ceil(before / step) * step, 0
+    while at <= before + total and count < 2_000:
         count += 1
-        when = scale.start + timedelta(seconds=at)
+        when = scale.start + timedelta(seconds=at - before)
         x = scale.x(when)
         text = "0" if at == 0 else f"+{format_duration(timedelta(seconds=at))}"
         is_free = (

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from engine.status.record import Record
+from engine.status.sentences.bidi import isolated
 from studio.instance import timeline
 from studio.instance.steps.line import Line
 from studio.instance.steps.nested import GROUPS
+
+MOST_TRACKS = 60  # with a track for each step
+FEW_TRACKS = 20
 
 
 def timeline_of(found: Record, lines: Sequence[Line], *, is_newest: bool) -> timeline.Timeline:
@@ -21,14 +26,34 @@ def timeline_of(found: Record, lines: Sequence[Line], *, is_newest: bool) -> tim
         for line in lines
     ]
     is_open = is_newest and not found.instance.is_finished
-    return timeline.build(tracks, start=start, end=end, is_open=is_open)
+    return timeline.build(together(tracks), start=start, end=end, is_open=is_open, origin=_origin(found))
+
+
+def together(tracks: Sequence[timeline.Track]) -> list[timeline.Track]:
+    """Put many steps on a few tracks, in order: the list of steps below has a row for each."""
+    if len(tracks) <= MOST_TRACKS:
+        return list(tracks)
+    size = -(-len(tracks) // FEW_TRACKS)
+    return [_as_one(tracks[at : at + size]) for at in range(0, len(tracks), size)]
+
+
+def _as_one(some: Sequence[timeline.Track]) -> timeline.Track:
+    worst = next((one.status for one in some if one.status in timeline.FAILED), some[-1].status)
+    stretches = tuple(
+        replace(stretch, step=f"{one.seq} {isolated(one.name)}") for one in some for stretch in one.stretches
+    )
+    return timeline.Track(some[0].seq, f"to {some[-1].seq}", 0, worst, stretches)
+
+
+def _origin(found: Record) -> datetime:
+    return found.began_at if found.generations.shown > 1 else found.instance.created_at
 
 
 def _span(found: Record, lines: Sequence[Line], *, is_newest: bool) -> tuple[datetime, datetime]:
     """Return the start and end of the line: those of the generation, or of the shown part of many steps."""
     now = found.facts.now
     end = found.instance.finished_at or now
-    start = found.began_at if found.generations.shown > 1 else found.instance.created_at
+    start = _origin(found)
     ran = [line.step for line in lines if line.step.kept_from is None]
     if lines and lines[0].step.seq > 1 and ran:
         start = ran[0].started_at

@@ -11,16 +11,21 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 from django.urls import reverse
 
+from engine.values.query.fields import EXAMPLES
 from engine.values.query.order import NEWEST_FIRST, Sort, is_place
 from engine.values.query.parsing import parse
 from engine.values.query.terms import Query
 from studio.frame.addresses import ignored
 from studio.instances.columns import Path, paths_of
 
+TIMES = ("started", "finished", "duration")
 LONGEST_SLUG = 80
 LONGEST_TYPED = 4_000  # characters that the field shows of a search that is too long
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
-EARLIER = {"workflow": "workflow", "status": "status", "q": "id"}  # parameters of earlier addresses → fields
+_COMPARED = re.compile(r"(?:[<>]=?|!=|=)?[A-Za-z0-9:.+-]+")  # of times: `<2h`, `2026-11-27`
+_AGE = re.compile(r"[0-9.]+ ?[a-z]+", re.IGNORECASE)
+# Parameters that become terms of the search: its fields, and those of earlier addresses.
+TERMS = {**{name: name for name in EXAMPLES}, "q": "id", "since": "started"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +43,14 @@ class ListAddress:
 
     @classmethod
     def of(cls, given: QueryDict) -> Self:
-        """Read it. The parameters of earlier addresses become terms of the search; an invalid term is a problem."""
+        """Read it. Parameters named like fields become terms of the search; an invalid term is a problem."""
         typed = _typed(given)
         columns, wrong = paths_of(given.getlist("columns"))
         text = _sort(given)
         sort = Sort.of(text) if text else NEWEST_FIRST
         places = {name: given.get(name, "") for name in ("before", "after")}
         found = {"sort": text} | {name: one for name, one in places.items() if is_place(one, sort)}
-        understood = {"query", "view", *EARLIER, *(name for name, value in found.items() if value)}
+        understood = {"query", "view", *TERMS, *(name for name, value in found.items() if value)}
         others = given.copy()
         others.pop("columns", None)
         return cls(
@@ -92,10 +97,13 @@ def _sort(given: QueryDict) -> str:
 
 def _typed(given: QueryDict) -> str:
     terms = [given.get("query", "").strip()]
-    for name, field in EARLIER.items():
+    for name, field in TERMS.items():
         value = given.get(name, "").strip()
+        if name == "since" and value:
+            value = f"<{value.replace(' ', '')}" if _AGE.fullmatch(value) else f">={value}"
         if value:
-            terms.append(term_of(field, value))
+            is_compared = field in TIMES and _COMPARED.fullmatch(value)
+            terms.append(f"{field}:{value}" if is_compared else term_of(field, value))
     return " ".join(term for term in terms if term)
 
 

@@ -77,9 +77,19 @@ def strip_piece(asked: ListAddress, counts: Mapping[str, int] | None) -> Piece:
         "strip": shown,
         "is_all": not chosen,
         "is_counted": counts is not None,
+        "counted": _what_is_counted(asked.query, counts),
         "all_address": asked.url(query=asked.query.replaced("status")),
     }
     return Piece(render_to_string("studio/instances/strip.html", context))
+
+
+def _what_is_counted(query: Query, counts: Mapping[str, int] | None) -> str:
+    """Say what the numbers of the statuses count."""
+    if counts is None:
+        return "Not counted by status: that would take too long for this search"
+    if query.replaced("status"):
+        return "How many instances of this search have each status"
+    return "How many instances have each status"
 
 
 def _chosen(query: Query) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from engine.models import Instance
@@ -34,11 +34,6 @@ class Row:
     began_at: datetime
     cells: tuple[Cell, ...] = ()
     is_list: bool = False  # of the list itself, which has a column for the end
-
-    @property
-    def took(self) -> timedelta | None:
-        finished = self.instance.finished_at
-        return finished - self.began_at if finished else None
 
 
 def rows_of(

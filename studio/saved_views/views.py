@@ -8,7 +8,9 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModified, HttpResponseRedirect
 from django.urls import reverse
 
+from engine.status.sentences.bidi import isolated
 from studio.access.permissions import Verb
+from studio.frame.addresses import ignored
 from studio.frame.guard import guard
 from studio.frame.notes import note
 from studio.frame.pieces import Drawing, HtmxRequest, Piece, frame_of, page
@@ -35,10 +37,8 @@ def saved_views(request: HttpRequest) -> HttpResponse:
     except InvalidViewError as error:
         typed = Typed.of(request.POST, {error.field: str(error)})
         return _page(request, status=422, typed=typed, refused="Not saved: fix the field below.")
-    note(
-        request,
-        f"Saved {view.name}." if not view.is_shared else f"Saved {view.name} for everyone who may view.",
-    )
+    whose = " for everyone who may view" if view.is_shared else ""
+    note(request, f"Saved {isolated(view.name)}{whose}.")
     return HttpResponseRedirect(address_of(view.slug))
 
 
@@ -49,7 +49,7 @@ def rename(request: HttpRequest, slug: str) -> HttpResponse:
     refused = _refusal(lambda: saving.rename(view, name, by=request.user))
     if refused:
         return _page(request, status=422, refused=f"{before} was not renamed. {refused}")
-    note(request, f"Renamed {before} to {view.name}.")
+    note(request, f"Renamed {isolated(before)} to {isolated(view.name)}.")
     return HttpResponseRedirect(reverse("studio:saved-views"))
 
 
@@ -59,8 +59,8 @@ def update(request: HttpRequest, slug: str) -> HttpResponse:
     view, search = _view_of(request, slug), Search.of(request.POST)
     refused = _refusal(lambda: saving.update(view, search, by=request.user))
     if refused:
-        return _page(request, status=422, refused=f"{view.name} was not changed. {refused}")
-    note(request, f"Saved the search in {view.name}.")
+        return _page(request, status=422, refused=f"{isolated(view.name)} was not changed. {refused}")
+    note(request, f"Saved the search in {isolated(view.name)}.")
     return HttpResponseRedirect(address_of(view.slug))
 
 
@@ -74,7 +74,7 @@ def move(request: HttpRequest, slug: str) -> HttpResponse:
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     view = _view_of(request, slug)
     saving.delete(view, by=request.user)
-    note(request, f"Deleted {view.name}. Its links lead to all instances.")
+    note(request, f"Deleted {isolated(view.name)}. Its links lead to all instances.")
     return HttpResponseRedirect(reverse("studio:saved-views"))
 
 
@@ -136,6 +136,7 @@ def _page(
         status=status,
         typed=typed,
         refused=refused,
+        ignored=ignored(request.GET, ("delete",)),
         may_share=may_share,
         longest_name=LONGEST_NAME,
         **context,

@@ -8,11 +8,13 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from engine.models import ScheduleRow
+from engine.status.sentences.bidi import isolated
 from engine.steer import schedules
 from engine.values.errors import RepriseError, ScheduleNotFoundError
 from studio.access.denied_audit import Subject
 from studio.access.permissions import Verb
 from studio.forms.tokens import new_token, token_of
+from studio.frame.addresses import ignored
 from studio.frame.guard import Names, guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
@@ -78,7 +80,7 @@ def _found(act: Any, row: ScheduleRow, request: HttpRequest) -> None:
 
 
 def _by(row: ScheduleRow) -> str:
-    return f" by {row.paused_by}" if row.paused_by else ""
+    return f" by {isolated(row.paused_by)}" if row.paused_by else ""
 
 
 def _done(request: HttpRequest, text: str) -> HttpResponse:
@@ -99,5 +101,6 @@ def _page(request: HttpRequest, *, status: int = 200, refused: str = "") -> Http
         topic="topic=schedules",
         status=status,
         refused=refused,
+        ignored=ignored(request.GET, ()),
         token=new_token(),
     )

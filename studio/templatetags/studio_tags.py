@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 
 from engine.status.facts import Servers
 from engine.status.sentences import bidi, status_line
-from engine.status.sentences.sentence import Code, Moment, Part, Sentence
+from engine.status.sentences.sentence import Code, Moment, Part, Sentence, Span
 from engine.steer.requests import is_answer
 from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
@@ -28,9 +28,10 @@ from studio.approvals import queries as inbox
 from studio.audit.words import action_text, done_name, token_scope, verb_name
 from studio.display import payloads
 from studio.display.at_least import AtLeast
+from studio.display.invisible import visible
 from studio.display.note_text import note_text
 from studio.display.status import PARTS, Look
-from studio.display.times import first_text
+from studio.display.times import between, first_text, whole
 from studio.errors.visibility import count_open
 from studio.frame.headers import csrf_header
 from studio.frame.icons import icons_address
@@ -44,6 +45,7 @@ register.filter("done_name", done_name)
 register.filter("note_text", note_text)
 register.filter("token_scope", token_scope)
 register.filter("verb_name", verb_name)
+register.filter("visible", visible)
 
 _UNKNOWN = Look("queued", "circle-dashed", "idle")
 
@@ -116,11 +118,27 @@ def at(moment: datetime | None, kind: str = "moment") -> SafeString:
         return SafeString("")
     # The script owns the text, so updates skip it (hx-morph-skip-children) and change the attributes only.
     return format_html(
-        '<time class="{}" data-kind="{}" datetime="{}" hx-morph-skip-children>{}</time>',
+        '<time class="{}" data-kind="{}" datetime="{}" title="{}" hx-morph-skip-children>{}</time>',
         "at" if kind in ("moment", "minute", "clock") else "tick",
         kind,
         moment.isoformat(),
+        whole(moment),
         first_text(moment, kind),
+    )
+
+
+@register.simple_tag
+def lasted(began: datetime | None, ended: datetime | None) -> SafeString:
+    """Render how long something took. The title says when it began and ended."""
+    if began is None or ended is None:
+        return SafeString("")
+    return format_html(
+        '<time class="lasted" data-from="{}" data-to="{}" datetime="PT{}S" title="{}">{}</time>',
+        began.isoformat(timespec="milliseconds"),
+        ended.isoformat(timespec="milliseconds"),
+        f"{max((ended - began).total_seconds(), 0):.3f}",
+        between(began, ended),
+        took(ended - began),
     )
 
 
@@ -144,6 +162,8 @@ def sentence(parts: Sentence) -> SafeString:
 def _part(part: Part) -> str | SafeString:
     if isinstance(part, Moment):
         return at(part.at, part.kind)
+    if isinstance(part, Span):
+        return lasted(part.began_at, part.ended_at)
     return format_html("<code>{}</code>", bidi.isolated(part.text)) if isinstance(part, Code) else part
 
 

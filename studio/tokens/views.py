@@ -9,11 +9,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from engine.status.search import workflow_names
+from engine.status.sentences.bidi import isolated
 from studio.access import tokens
 from studio.access.denied_audit import Subject
 from studio.access.permissions import Verb, allowed
 from studio.access.token_rules import InvalidTokenError
 from studio.display.rendering import render
+from studio.frame.addresses import ignored
 from studio.frame.guard import Names, guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
@@ -50,6 +52,7 @@ def people(request: HttpRequest) -> HttpResponse:
         tab=PEOPLE,
         is_admin=True,
         q=wanted,
+        ignored=ignored(request.GET, ("q",)),
         longest=LONGEST_SEARCH,
         listed=queries.of_people(wanted),
     )
@@ -69,9 +72,9 @@ def revoke(request: HttpRequest, key: int) -> HttpResponse:
     if row is None or not tokens.may_revoke(request.user, row):
         raise Http404
     if tokens.revoke(row, by=request.user):
-        note(request, f"Revoked {row.name}. Programs that send it are refused.")
+        note(request, f"Revoked {isolated(row.name)}. Programs that send it are refused.")
     else:
-        note(request, f"{row.name} was revoked already.")
+        note(request, f"{isolated(row.name)} was revoked already.")
     return HttpResponseRedirect(reverse(f"studio:{_tab_of(row, request.user)}"))
 
 
@@ -122,6 +125,7 @@ def _page(
         status=status,
         tab=tab,
         is_team=is_team,
+        ignored=ignored(request.GET, ()),
         is_admin=allowed(request.user, Verb.ADMINISTER, None),
         listed=queries.of_team() if is_team else queries.own(request.user),
         typed=typed,

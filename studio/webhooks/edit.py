@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from engine.declare.registry import workflows as registry
+from engine.status.sentences.bidi import isolated
 from studio.access.permissions import Verb
 from studio.display.rendering import render
 from studio.forms import schema
@@ -43,7 +44,7 @@ def new(request: HttpRequest) -> HttpResponse:
         return _page(request, typed, None, wrong, is_refused=True)
     if not typed.secret:
         return hook_page(request, hook, secret=secret)
-    note(request, f"Made webhook {hook.name}.")
+    note(request, f"Made webhook {isolated(hook.name)}.")
     return HttpResponseRedirect(reverse("studio:webhook", args=[hook.key]))
 
 
@@ -66,7 +67,7 @@ def edit(request: HttpRequest, key: int) -> HttpResponse:
         changed = hooks.change(hook, typed.values, by=request.user)
     except NameTakenError:
         return _page(request, typed, hook, _taken(typed), is_refused=True)
-    note(request, f"Changed {hook.name}." if changed else "Nothing was different.")
+    note(request, f"Changed {isolated(hook.name)}." if changed else "Nothing was different.")
     return HttpResponseRedirect(reverse("studio:webhook", args=[key]))
 
 

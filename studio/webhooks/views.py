@@ -8,10 +8,11 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 
+from engine.status.sentences.bidi import isolated
 from engine.values.errors import RepriseError
 from studio.access.permissions import Verb
 from studio.forms.tokens import new_token
-from studio.frame.addresses import cursor
+from studio.frame.addresses import cursor, ignored
 from studio.frame.guard import guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
@@ -24,7 +25,13 @@ from studio.webhooks.live import WebhooksView, WebhookView
 @guard(get=Verb.ADMINISTER)
 def webhooks(request: HttpRequest) -> HttpResponse:
     drawing = WebhooksView().draw(request.user)
-    return page(request, "studio/webhooks/webhooks.html", drawing, topic="topic=webhooks")
+    return page(
+        request,
+        "studio/webhooks/webhooks.html",
+        drawing,
+        topic="topic=webhooks",
+        ignored=ignored(request.GET, ()),
+    )
 
 
 @guard(get=Verb.ADMINISTER)
@@ -36,8 +43,8 @@ def webhook(request: HttpRequest, key: int) -> HttpResponse:
 def pause(request: HttpRequest, key: int) -> HttpResponse:
     hook = queries.hook_of(key)
     if not hooks.pause(hook, by=request.user):
-        return hook_page(request, hook, status=409, refused=f"{hook.name} is already paused.")
-    note(request, f"Paused {hook.name}. Deliveries are answered with 503, so senders repeat them.")
+        return hook_page(request, hook, status=409, refused=f"{isolated(hook.name)} is already paused.")
+    note(request, f"Paused {isolated(hook.name)}. Deliveries are answered with 503, so senders repeat them.")
     return HttpResponseRedirect(reverse("studio:webhook", args=[key]))
 
 
@@ -45,8 +52,8 @@ def pause(request: HttpRequest, key: int) -> HttpResponse:
 def resume(request: HttpRequest, key: int) -> HttpResponse:
     hook = queries.hook_of(key)
     if not hooks.resume(hook, by=request.user):
-        return hook_page(request, hook, status=409, refused=f"{hook.name} is not paused.")
-    note(request, f"Resumed {hook.name}.")
+        return hook_page(request, hook, status=409, refused=f"{isolated(hook.name)} is not paused.")
+    note(request, f"Resumed {isolated(hook.name)}.")
     return HttpResponseRedirect(reverse("studio:webhook", args=[key]))
 
 
@@ -66,7 +73,7 @@ def rotate(request: HttpRequest, key: int) -> HttpResponse:
         return hook_page(request, hook, status=409, refused=str(error))
     if not typed:
         return hook_page(request, hook, secret=secret)
-    note(request, f"Changed the secret of {hook.name}.")
+    note(request, f"Changed the secret of {isolated(hook.name)}.")
     return HttpResponseRedirect(reverse("studio:webhook", args=[key]))
 
 
@@ -79,7 +86,7 @@ def delete(request: HttpRequest, key: int) -> HttpResponse:
         hooks.delete(hook, by=request.user, reason=reason)
     except RepriseError as error:
         return hook_page(request, hook, status=422, refused=str(error))
-    note(request, f"Deleted webhook {hook.name}.")
+    note(request, f"Deleted webhook {isolated(hook.name)}.")
     return HttpResponseRedirect(reverse("studio:webhooks"))
 
 
@@ -107,6 +114,7 @@ def hook_page(
         "secret": secret,
         "unreadable": unreadable,
         "refused": refused,
+        "ignored": ignored(request.GET, ("before",) if before else ()),
         "token": new_token(),
     }
     context |= {"drawing": view.draw(request.user), "topic": view.query, "status": status}

@@ -7,6 +7,7 @@ from django.urls import reverse
 
 from engine.models import Worker
 from engine.status.search import workflow_names
+from engine.status.sentences.bidi import isolated
 from engine.steer import workers
 from engine.values.errors import RepriseError, WorkerNotFoundError
 from studio.access.denied_audit import Subject
@@ -32,8 +33,8 @@ def drain(request: HttpRequest, key: int) -> HttpResponse:
         return _page(request, row)
     reason = request.POST.get("reason", "")
     if row.drained_at is not None:
-        by = f" by {row.drained_by}" if row.drained_by else ""
-        return _page(request, row, refused=f"{row.name} is already draining{by}.", reason=reason)
+        by = f" by {isolated(row.drained_by)}" if row.drained_by else ""
+        return _page(request, row, refused=f"{isolated(row.name)} is already draining{by}.", reason=reason)
     try:
         done = workers.drain(row.name, by=request.user, reason=reason)
     except WorkerNotFoundError:
@@ -41,7 +42,9 @@ def drain(request: HttpRequest, key: int) -> HttpResponse:
     except RepriseError as error:
         return _page(request, row, refused=str(error), reason=reason)
     return _done(
-        request, f"Draining {row.name}: it finishes what it runs and begins nothing.", *done.warnings
+        request,
+        f"Draining {isolated(row.name)}: it finishes what it runs and begins nothing.",
+        *done.warnings,
     )
 
 
@@ -52,7 +55,7 @@ def resume(request: HttpRequest, key: int) -> HttpResponse:
         done = workers.resume(row.name, by=request.user)
     except WorkerNotFoundError:
         raise Http404 from None
-    return _done(request, f"Resumed {row.name}.", *done.warnings)
+    return _done(request, f"Resumed {isolated(row.name)}.", *done.warnings)
 
 
 def _row(key: int) -> Worker:

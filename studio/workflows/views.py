@@ -10,6 +10,7 @@ from engine.values.query.parsing import parse
 from studio.access.permissions import Verb, allowed
 from studio.forms import schema
 from studio.forms.tokens import new_token
+from studio.frame.addresses import ignored
 from studio.frame.guard import guard
 from studio.frame.pieces import page
 from studio.instances import queries
@@ -27,6 +28,7 @@ def workflows(request: HttpRequest) -> HttpResponse:
         "studio/workflows/workflows.html",
         WorkflowsView().draw(request.user),
         topic="topic=workflows",
+        ignored=ignored(request.GET, ()),
     )
 
 
@@ -42,6 +44,7 @@ def workflow(request: HttpRequest, name: str) -> HttpResponse:
         "studio/workflows/workflow.html",
         WorkflowView(name).draw(request.user),
         topic=f"topic=workflow:{name}&keys={shown}",
+        ignored=ignored(request.GET, ()),
         overview=overview,
         rows=queries.rows_of(recent),
         definition=registry.get(name),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.conftest import Complaints
 from tests.browser.test_journey import live, start_order, status, terminate, type_json
@@ -57,7 +57,8 @@ def test_the_page_does_not_jump_while_an_instance_fails_four_times(signed_in: Pa
     page.wait_for_url("**/instances/**")
     live(page)
     status(page, "errored")
-    expect(page.locator("#result")).to_contain_text("There is a stone in the way.")
+    expect(page.locator("#result")).to_contain_text("attempt 4")
+    expect(page.locator("#why")).to_contain_text("There is a stone in the way.")
     expect(page.locator("#flash")).to_be_empty(timeout=20_000)
     shifts = page.evaluate("window.shifts")
     assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, shifts
@@ -286,18 +287,47 @@ def test_a_dialog_stays_with_what_was_typed_while_the_server_hangs(
     status(page, "terminated")
 
 
+DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+WHOLE = re.compile(rf"{DATE} UTC|{DATE}\.\d{{3}} to {DATE}\.\d{{3}} UTC")
+
+
+def titles_of_times(page: Page) -> list[str]:
+    titles: list[str] = page.locator("main time").evaluate_all("(all) => all.map((one) => one.title)")
+    assert titles
+    return titles
+
+
 def test_a_time_says_the_whole_date_when_it_is_pointed_at(signed_in: Page) -> None:
+    """Also how long something took, and also what a live update draws."""
     page = signed_in
-    start_order(page)
-    for where in (page.url, "/instances/", "/audit/"):
+    page.goto("/workflows/tick/start/")
+    page.get_by_role("button", name="Start tick").click()
+    page.wait_for_url("**/instances/**")
+    live(page)
+    status(page, "complete")
+    expect(page.locator("#head time.lasted")).to_have_attribute("title", WHOLE)
+    expect(page.locator("#steps summary time.lasted")).to_have_attribute("title", WHOLE)
+    for where in (page.url, "/", "/instances/", "/workflows/", "/audit/"):
         page.goto(where)
         page.wait_for_timeout(1_200)  # the times tick
-        titles = page.locator("main time").evaluate_all("(all) => all.map((one) => one.title)")
-        assert titles
-        assert all(
-            re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d .+ · \d{4}-\d\d-\d\dT[\d:.]+Z", one)
-            for one in titles
-        )
+        assert [title for title in titles_of_times(page) if not WHOLE.fullmatch(title)] == []
+
+
+def test_the_keyboard_shows_the_whole_dates_of_a_row(signed_in: Page) -> None:
+    page = signed_in
+    start_order(page)
+    tip = page.get_by_role("tooltip")
+    row = page.locator("#steps summary").first
+    row.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(tip).to_contain_text("UTC")
+    expect(row).to_have_attribute("aria-describedby", "tip")
+    page.keyboard.press("Escape")
+    expect(tip).to_be_hidden()
+    page.goto("/instances/")
+    page.keyboard.press("j")
+    expect(tip).to_have_text(re.compile(rf"ago = {DATE} UTC"))
 
 
 EVIL = "\u202etxet live"
@@ -321,6 +351,19 @@ def test_a_value_turns_only_itself_around(signed_in: Page) -> None:
         expect(page.locator("main")).to_contain_text(EVIL)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
         assert page.evaluate(TURNED, EVIL) == []
+
+
+def test_json_shows_each_character_and_copies_the_value(signed_in: Page, context: BrowserContext) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = signed_in
+    page.goto("/workflows/listen-for/start/")
+    type_json(page, json.dumps([EVIL]))
+    page.get_by_role("button", name="Start listen-for").click()
+    page.wait_for_url("**/instances/**")
+    expect(page.locator(".values .json").first).to_contain_text('"\\u202etxet live"')
+    page.get_by_role("button", name="Copy params").click()
+    expect(page.locator(".copy.done")).to_be_visible()
+    assert json.loads(page.evaluate("navigator.clipboard.readText()")) == [EVIL]
 
 
 # Within a block, what is no part of the value stands from left to right, in the order of the text; so does the value

@@ -24,7 +24,19 @@ class Code:
     text: str
 
 
-Part = str | Moment | Code
+@dataclass(frozen=True, slots=True)
+class Span:
+    """How long something took, with when it began and ended."""
+
+    began_at: datetime
+    ended_at: datetime
+
+    @property
+    def duration(self) -> timedelta:
+        return max(self.ended_at - self.began_at, timedelta(0))
+
+
+Part = str | Moment | Code | Span
 Sentence = tuple[Part, ...]
 
 
@@ -38,6 +50,8 @@ def _word(part: Part, now: datetime) -> str:
         return part
     if isinstance(part, Code):
         return quoted(part.text)
+    if isinstance(part, Span):
+        return format_duration(part.duration)
     if part.kind in ("until", "left"):
         return f"in {format_duration(part.at - now)}" if part.at > now else "due"
     if part.kind == "moment":

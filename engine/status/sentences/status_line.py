@@ -11,6 +11,7 @@ from engine.status.sentences.sentence import (
     Code,
     Moment,
     Sentence,
+    Span,
     as_text,
     capital,
     error_text,
@@ -31,7 +32,6 @@ from engine.status.sentences.step_line import (
     used_up,
     wanted,
 )
-from engine.values.durations import format_duration
 
 HELD = "held: workflow paused"
 
@@ -188,9 +188,9 @@ def _undecided(more: int) -> Sentence:
 
 
 def _complete(facts: StatusFacts) -> Sentence:
-    took = (facts.finished_at or facts.now) - (facts.began_at or facts.created_at)
+    took = Span(facts.began_at or facts.created_at, facts.finished_at or facts.now)
     steps = f" with {many(facts.steps_complete, 'step', 'steps')}" if facts.steps_complete else ""
-    return (f"Completed in {format_duration(took)}{steps}.",)
+    return ("Completed in ", took, f"{steps}.")
 
 
 def _errored(facts: StatusFacts) -> Sentence:

@@ -6,7 +6,8 @@
   let chosen = ""; // a patch draws a row without the selection
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
   function choose(step) {
-    const rows = $$("table.rows tbody tr[id], .groups > li, .inbox-list > li");
+    const all = $$("table.rows tbody tr[id], .groups > li, .inbox-list > li");
+    const rows = all.filter((row) => row.checkVisibility());
     if (!rows.length) return;
     const at = rows.findIndex((row) => row.classList.contains("selected"));
     const next = rows[Math.max(0, Math.min(rows.length - 1, at < 0 ? 0 : at + step))];
@@ -14,6 +15,7 @@
     next.classList.add("selected");
     chosen = next.id;
     next.scrollIntoView({ block: "nearest" });
+    Studio.showTimes(next);
   }
   document.addEventListener("keydown", (event) => {
     const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable=true]");

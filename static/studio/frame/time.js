@@ -34,13 +34,23 @@
     minute: (t) => (Math.abs(t - now()) < 864e5 ? "" : `${day(t)} `) + clock(t).slice(0, 5),
     moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
   };
+  const whole = (t) => `${day(t)} ${clock(t)}`;
+  const exact = (t) => `${whole(t)}.${String(t.getMilliseconds()).padStart(3, "0")}`;
+  // In the zone of the browser, and in UTC.
+  const named = (here, utc) => `${here} ${zone.value}${zone.value === "UTC" ? "" : ` · ${utc}`}`;
+  const stretch = ([from, to]) =>
+    named(`${exact(from)} to ${exact(to)}`, `${from.toISOString()} to ${to.toISOString()}`);
   function tick() {
     const present = `${clock(new Date(now())).slice(0, 5)} ${zone.value}`;
     for (const node of $$(".zone")) if (node.textContent !== present) node.textContent = present;
+    for (const node of $$("time[data-from]")) {
+      const title = stretch([node.dataset.from, node.dataset.to].map((text) => new Date(text)));
+      if (node.title !== title) node.title = title;
+    }
     for (const node of $$("time[data-kind]")) {
       const at = new Date(node.dateTime), text = TEXT[node.dataset.kind]?.(at);
       if (!text || isNaN(at)) continue;
-      const title = `${day(at)} ${clock(at)} ${zone.value} · ${at.toISOString()}`;
+      const title = named(whole(at), at.toISOString());
       if (node.textContent !== text) node.textContent = text;
       if (node.title !== title) node.title = title;
     }

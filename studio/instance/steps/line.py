@@ -33,7 +33,7 @@ _KEPT = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """An attempt, with the gap before it."""
+    """An attempt, with the end of the one before, after which it waited."""
 
     number: int
     status: str
@@ -41,12 +41,8 @@ class Try:
     started_at: datetime
     finished_at: datetime | None
     failure: Failure | None
-    gap: timedelta | None
+    gap_from: datetime | None
     likeness: str  # "same error" or "differs" compared to the attempt before, if both failed
-
-    @property
-    def took(self) -> timedelta | None:
-        return self.finished_at - self.started_at if self.finished_at else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +66,7 @@ class Line:
     undone_of: int | None = None  # this maximum
     paused_at: datetime | None = None
     place: str = ""  # start of the query strings of links; not empty in an earlier generation
+    opens: bool = False  # it is why the instance has failed, or waits for a decision
 
     @property
     def left(self) -> timedelta | None:
@@ -86,7 +83,7 @@ class Line:
         inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
-        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
+        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place, self.opens
 
     @property
     def is_final(self) -> bool:
@@ -128,10 +125,6 @@ class Line:
     @property
     def anchor(self) -> str:
         return f"s-{self.step.seq}"
-
-    @property
-    def took(self) -> timedelta | None:
-        return self.step.finished_at - self.step.started_at if self.step.finished_at else None
 
     @property
     def counted(self) -> int:

@@ -130,6 +130,6 @@ def _tries(made: Sequence[Attempt], *, phase: str = "do") -> Iterator[Try]:
             started_at=attempt.started_at,
             finished_at=attempt.finished_at,
             failure=failure(attempt.error),
-            gap=attempt.started_at - before.finished_at if before and before.finished_at else None,
+            gap_from=before.finished_at if before else None,
             likeness=likeness,
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -169,3 +171,29 @@ def test_what_does_not_exist_is_not_found(operator: Client, path: str, action: s
     factories.instance()
     method = operator.post if action else operator.get
     assert method(f"{path}{action}", {"reason": "x", "type": "x"}).status_code == 404
+
+
+def test_one_action_at_most_stands_out(operator: Client) -> None:
+    """Of several that may be done, the one that most likely lets the instance continue."""
+    waiting = factories.instance("waiting")
+    factories.step(waiting, "card", "waiting", wake_at=factories.ago(minutes=-5))
+    factories.step(waiting, "nap", "waiting", "sleep", wake_at=factories.ago(minutes=-9))
+    factories.step(waiting, "go", "waiting", "event")
+    factories.attempt(waiting.steps.get(name="card"), "errored")
+    asking = factories.instance("waiting")
+    factories.request(asking)
+    factories.step(asking, "nap", "waiting", "sleep", wake_at=factories.ago(minutes=-9))
+    found = {}
+    for name, instance in (("waiting", waiting), ("asking", asking)):
+        page = operator.get(instance.get_absolute_url()).content.decode()
+        page = page[: page.index('id="timeline"')]
+        found[name] = [
+            " ".join(re.sub(r"<[^>]*>", "", one).split())
+            for one in re.findall(
+                r'<(?:a|button) class="button[^"]*primary"(.*?)</(?:a|button)>', page, re.DOTALL
+            )
+        ]
+    assert {name: [one.split(">")[-1].strip() for one in some] for name, some in found.items()} == {
+        "waiting": ["Retry now…"],
+        "asking": ["Send answer"],
+    }

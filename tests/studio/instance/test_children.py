@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -48,6 +49,19 @@ def test_of_many_children_the_newest_are_listed(operator: Client) -> None:
     shown = page_of(operator, parent)
     assert shown.count("/workflows/invoices/instances/") >= CHILDREN_SHOWN
     assert f"The newest {CHILDREN_SHOWN} of {CHILDREN_SHOWN + 2}." in shown
+
+
+def test_many_children_are_folded_to_their_counts(operator: Client) -> None:
+    instance = factories.instance("running")
+    for n in range(11):
+        if n == 10:
+            assert '<details class="fold" id="children-fold" open>' in page_of(operator, instance)
+        factories.child(instance, "errored" if n % 5 == 0 else "complete", name=f"bill-{n}")
+    page = page_of(operator, instance)
+    assert '<details class="fold" id="children-fold">' in page
+    fold = page[page.index('id="children-fold"') :]
+    summary = re.sub(r"<[^>]*>", "", fold[fold.index("<summary>") : fold.index("</summary>")])
+    assert " ".join(summary.split()) == "11 in all · 3 errored · 8 complete"
 
 
 def test_what_an_instance_waits_for_is_named(operator: Client) -> None:

@@ -103,7 +103,7 @@ def test_how_long_it_took_is_said_of_the_generation_alone(viewer: Client) -> Non
     """One that keeps steps has the start of the first."""
     ended = timezone.now() + timedelta(minutes=10)
     page = page_of(viewer, restarted("complete", started_at=factories.ago(days=3), finished_at=ended))
-    assert re.search(r"Completed in \d m \d+ s", page)
+    assert re.search(r"Completed in <time [^>]*>\d m \d+ s</time>", page)
 
 
 def test_a_list_and_a_page_say_the_same_of_how_long_it_took(viewer: Client) -> None:
@@ -111,11 +111,12 @@ def test_a_list_and_a_page_say_the_same_of_how_long_it_took(viewer: Client) -> N
     ended = timezone.now() + timedelta(minutes=10)
     instance = restarted("complete", started_at=factories.ago(days=3), finished_at=ended)
     page = page_of(viewer, instance)
-    said = re.search(r"Completed in ([^<]+?) with", page)
+    said = re.search(r"Completed in <time [^>]*>([^<]+)</time> with", page)
     assert said is not None
-    head = re.search(r'<span class="muted">([^<]+)</span>\s*<div class="end', page)
+    head = re.search(r'<span class="muted"><time [^>]*>([^<]+)</time></span>\s*<div class="end', page)
     assert head is not None
-    row = re.search(r'<td class="span">([^<]+)</td>', viewer.get("/instances/").content.decode())
+    list_page = viewer.get("/instances/").content.decode()
+    row = re.search(r'<td class="span">\s*<time [^>]*>([^<]+)</time>\s*</td>', list_page)
     assert row is not None
     assert [head[1], row[1]] == [said[1], said[1]]
 

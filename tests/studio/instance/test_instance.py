@@ -100,9 +100,9 @@ def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operat
         for mark in (
             "next attempt",
             'id="s-2-a3"',
-            "waited 39 s",
+            ">39 s</time>",
             'id="s-2-a2"',
-            "waited 19 s",
+            ">19 s</time>",
             'id="s-2-a1"',
         )
     ]
@@ -133,7 +133,10 @@ def test_the_error_of_an_instance_is_where_its_step_raised(operator: Client) -> 
     result = page[page.index('id="result"') :]
     result = " ".join(result[: result.index("</section>")].split())
     assert '<a href="#s-1-a1">step 1 <code>charge_card</code>, attempt 1</a>' in result
-    assert "/srv/shop/provider.py" in result
+    assert "Traceback" not in result  # the step says it, and is open
+    step = page[page.index('<details id="d-1" open>') : page.index('id="d-2"')]
+    assert "/srv/shop/provider.py" in step
+    assert '<details id="d-2">' in page
     assert "as the handler got it" not in page
 
 
@@ -367,6 +370,11 @@ def test_hundreds_of_steps_cost_no_more_questions_than_one(
     with django_assert_max_num_queries(22):
         page = page_of(operator, instance)
     assert f"{STEPS_SHOWN} of {STEPS_SHOWN + 20} steps" in page
+    assert (
+        page.count(f'<a href="?upto={STEPS_SHOWN}">first</a>') == 2
+    )  # below the timeline, and below the steps
+    tracks = re.findall(r'<li id="t-(\d+)">', page)
+    assert tracks == [str(seq) for seq in range(21, STEPS_SHOWN + 21, 10)]
     assert 'id="s-20"' not in page
     assert f'id="s-{STEPS_SHOWN + 20}"' in page
     earlier = operator.get(f"{instance.get_absolute_url()}?upto=20").content.decode()

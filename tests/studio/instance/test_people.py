@@ -55,7 +55,7 @@ def test_the_full_name_is_shown_as_text(operator: Client) -> None:
     zoe.save()
     page = operator.get(WHERE, {"begins": "zo"}).content.decode()
     assert 'data-name="zoe@shop.example"' in page
-    assert "&lt;b&gt;Zoe&lt;/b&gt; \u202eA\u2069" in page
+    assert "<bdi>&lt;b&gt;Zoe&lt;/b&gt; \u202eA</bdi>" in page
     assert "<b>" not in page
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.template.loader import render_to_string
 
 from studio.instance.timeline import FOLD_WIDTH, THINNEST, Scale, Stretch, Track, build, idle_gaps
+from studio.instance.timeline_tracks import together
 
 START = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 
@@ -47,6 +49,30 @@ def test_a_long_idle_gap_is_folded_to_a_mark() -> None:
     assert last.end == pytest.approx(100, abs=0.1)
 
 
+def test_the_axis_of_later_steps_counts_from_the_start_of_the_instance() -> None:
+    drawn = build([track(body(7, 9))], start=at(7), end=at(11), is_open=False, origin=START)
+    assert [(mark.text, mark.x) for mark in drawn.axis] == [
+        ("+7 s", 0.0),
+        ("+8 s", 25.0),
+        ("+9 s", 50.0),
+        ("+10 s", 75.0),
+    ]
+
+
+def test_many_steps_are_put_on_a_few_tracks() -> None:
+    """Each bar names its step; a track is as bad as the worst of its steps."""
+    tracks = [track(body(n, n + 1, "errored" if n == 12 else "complete"), seq=n + 1) for n in range(100)]
+    assert together(tracks[:60]) == tracks[:60]
+    some = together([replace(one, status=one.stretches[0].status) for one in tracks])
+    assert len(some) == 20
+    assert [(one.seq, one.name, one.status) for one in some[1:4]] == [
+        (6, "to 10", "complete"),
+        (11, "to 15", "errored"),
+        (16, "to 20", "complete"),
+    ]
+    assert [stretch.step for stretch in some[2].stretches[:2]] == ["11 step-11", "12 step-12"]
+
+
 def test_gaps_in_proportion_to_the_work_stay_as_they_are() -> None:
     assert idle_gaps([body(0, 1), body(5, 6), body(11, 12)], START, at(12)) == []
 
@@ -83,7 +109,9 @@ def test_labels_that_a_narrow_page_would_cut_are_known() -> None:
 
 def test_each_bar_says_in_words_what_it_shows() -> None:
     drawn = build([track(body(0, 5, "timed_out", 2))], start=START, end=at(10), is_open=False)
-    assert drawn.lines[0].bars[0].title == "attempt 2: timed out, 5 s"
+    assert drawn.lines[0].bars[0].title == (
+        "attempt 2: timed out, 5 s, 2026-11-21 14:00:00.000 to 2026-11-21 14:00:05.000 UTC"
+    )
 
 
 def test_the_legend_lists_only_what_is_drawn() -> None:

@@ -64,7 +64,7 @@ def test_values_are_shown_inert(operator: Client) -> None:
     page = operator.get("/instances/", {"columns": "params.a,params.b,params.<i>.c"}).content.decode()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-    assert "\u2068\u202eexe.txt\u202c\u2069" in page or "\u2068\u202eexe.txt\u2069" in page
+    assert "<bdi>\u202eexe.txt</bdi>" in page
     assert "<i>" not in page.replace("<i></i>", "")
 
 

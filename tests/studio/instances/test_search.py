@@ -107,9 +107,13 @@ def test_a_wrong_term_is_named_and_nothing_is_searched(operator: Client) -> None
         ({"q": "a b"}, 'id:"a b"'),
         ({"q": 'a"\\'}, 'id:"a\\"\\\\"'),
         ({"status": "no,pe"}, 'status:"no,pe"'),
+        ({"tag": "eu", "by": "ana b"}, 'tag:eu by:"ana b"'),
+        ({"since": "1h"}, "started:<1h"),
+        ({"since": "2026-11-01"}, "started:>=2026-11-01"),
+        ({"finished": "<2h", "error": "Timeout"}, "error:Timeout finished:<2h"),
     ],
 )
-def test_parameters_of_earlier_addresses_become_terms(
+def test_parameters_named_like_fields_become_terms(
     operator: Client, given: dict[str, str], text: str
 ) -> None:
     page = page_of(operator, **given)
@@ -117,9 +121,12 @@ def test_parameters_of_earlier_addresses_become_terms(
     assert "Ignored" not in page
 
 
-def test_an_invalid_status_of_an_earlier_address_is_wrong_and_not_ignored(operator: Client) -> None:
+@pytest.mark.parametrize("given", [{"status": "nope"}, {"since": "soon"}, {"started": "soon"}])
+def test_an_invalid_value_of_such_a_parameter_is_wrong_and_not_ignored(
+    operator: Client, given: dict[str, str]
+) -> None:
     factories.instance()
-    page = page_of(operator, status="nope")
+    page = page_of(operator, **given)
     assert "Not searched: fix 1 term" in page
     assert '<td class="id">' not in page
 
@@ -127,11 +134,11 @@ def test_an_invalid_status_of_an_earlier_address_is_wrong_and_not_ignored(operat
 @pytest.mark.parametrize(
     ("query", "named"),
     [
-        ("?since=1h&tag=eu&workflow=orders", ["since=1h", "tag=eu"]),
+        ("?until=1h&region=eu&workflow=orders", ["until=1h", "region=eu"]),
         ("?status=errored&status=running", ["status=errored"]),
         ("?query=tag:eu&query=tag:us", ["query=tag:eu"]),
         ("?sort=password&before=x&after=-1", ["sort=password", "before=x", "after=-1"]),
-        ("?tag=" + "x" * 500, ["tag=" + "x" * 75 + "…"]),
+        ("?tax=" + "x" * 500, ["tax=" + "x" * 75 + "…"]),
         ("?query=status:errored&sort=started&columns=params.a", []),
         ("?status=&workflow=&q=&sort=&columns=", []),
     ],
