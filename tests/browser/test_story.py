@@ -117,8 +117,28 @@ def test_the_person_on_call_finds_the_outage_pauses_and_lets_all_go_on(
         page.keyboard.press("Enter")
         expect(page.locator("#flash")).to_contain_text("Paused")
 
-        # The provider is back: both go on from where the pause was made.
+        # The provider is back: both go on from where the pause was made, and one action lets all try again.
         with provider(port):
+            error = page.url
             page.get_by_role("link", name="Resume…").click()
             page.get_by_role("button", name="Resume").click()
             expect(page.locator("#flash")).to_contain_text("Resumed")
+            page.goto(error)
+            live(page)
+            page.get_by_role("link", name=re.compile("Retry all 37…")).click()
+            sheet = page.locator("#bulk-form")
+            expect(sheet).to_contain_text("error-group:")
+            sheet.get_by_label("Reason").fill("the provider is back")
+            sheet.get_by_role("button", name="Retry 37").click()
+            page.wait_for_url("**/bulk/**")
+            live(page)
+            expect(page.locator("#bulk-meter")).to_contain_text(re.compile(r"Done\s*37\s*of 37"))
+
+            # All have gone on; the five try again by themselves, and the odd one is all that is left on Home.
+            page.goto("/instances/?query=status:complete")
+            expect(page.locator("#list tbody tr")).to_have_count(12 + 37)
+            page.goto("/")
+            live(page)
+            expect(outage).to_have_count(1)
+            expect(outage).to_contain_text("5")
+            expect(page.locator("h1")).to_contain_text("1 instance of take-payment has failed")

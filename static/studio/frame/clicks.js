@@ -53,7 +53,7 @@
     const next = (root.dataset.theme = NEXT[root.dataset.theme] || "light");
     const body = new FormData(form);
     body.set("theme", next);
-    fetch(form.action, { method: "POST", body, keepalive: true, headers: { "HX-Request": "true" } });
+    fetch(form.getAttribute("action") || location.href, { method: "POST", body, keepalive: true, headers: { "HX-Request": "true" } });
     $(".theme-word").textContent = next;
   });
 })();
