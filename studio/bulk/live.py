@@ -19,7 +19,7 @@ from studio.frame.addresses import cursor, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece, more_piece
 
-PIECES = ("head", "steer", "meter", "about", "items", "trail")
+PIECES = ("head", "meter", "about", "items", "trail")
 MOST_NEW = 99
 
 

@@ -68,7 +68,7 @@ class JobRow:
     def rate(self) -> str:
         """How fast it is, such as `12 a second`; empty if unknown."""
         rate = self.job.rate
-        if not rate:
+        if not rate or not self.job.done + self.job.failed:  # what is skipped at the start says nothing
             return ""
         return f"{rate:,.0f} a second" if rate >= 1 else f"{rate * 60:,.0f} a minute"
 
@@ -78,7 +78,7 @@ class JobRow:
 
     @property
     def ends_in(self) -> timedelta | None:
-        return self.job.ends_in if self.job.left else None
+        return self.job.ends_in if self.job.left and self.rate else None
 
 
 @dataclass(frozen=True, slots=True)

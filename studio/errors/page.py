@@ -201,6 +201,10 @@ class ErrorPage:
         return self.counts["errored"] or self.counts["retrying"]
 
     @property
+    def retry_word(self) -> str:
+        return "" if self.counts["errored"] else " now"
+
+    @property
     def is_failing(self) -> bool:
         """Whether failures still arrive, so that it is better paused than retried."""
         return self.is_recent and self.recovered is None and bool(self.pauses.active)

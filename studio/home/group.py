@@ -121,6 +121,10 @@ class Group:
         return self.is_leading and (self.is_well or self.pauses is None)
 
     @property
+    def is_paused_first(self) -> bool:
+        return self.is_leading and not self.is_retried_first
+
+    @property
     def is_of_one(self) -> bool:
         return bool(self.only)
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from django.http import QueryDict
 
 from engine.models import Instance
-from engine.values.query.terms import Query, Statuses
+from engine.values.query.terms import Query, Statuses, Term
 from engine.values.shown import GROUPS, SHOWN
 from studio.access.permissions import sees_all
 from studio.display.rendering import render_to_string
@@ -78,6 +78,7 @@ def strip_piece(asked: ListAddress, counts: Mapping[str, int] | None) -> Piece:
         "is_all": not chosen,
         "is_counted": counts is not None,
         "counted": _what_is_counted(asked.query, counts),
+        "total": _matching(asked.query, counts or {}),
         "all_address": asked.url(query=asked.query.replaced("status")),
     }
     return Piece(render_to_string("studio/instances/strip.html", context))
@@ -90,6 +91,19 @@ def _what_is_counted(query: Query, counts: Mapping[str, int] | None) -> str:
     if query.replaced("status"):
         return "How many instances of this search have each status"
     return "How many instances have each status"
+
+
+def _matching(query: Query, counts: Mapping[str, int]) -> int:
+    """Return how many the search finds, from the counts of all statuses."""
+    asked = [term for term in query.terms if isinstance(term.condition, Statuses)]
+    return sum(
+        (n for name, n in counts.items() if all(_has(term, name) for term in asked)),
+        start=0,
+    )
+
+
+def _has(term: Term, status: str) -> bool:
+    return isinstance(term.condition, Statuses) and (status in term.condition.names) != term.is_negated
 
 
 def _chosen(query: Query) -> set[str]:

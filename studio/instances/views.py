@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 
-from studio.access.permissions import Verb
+from engine.bulk import BulkAction
+from studio.access.permissions import Verb, allowed
 from studio.frame.guard import guard
 from studio.frame.live_view import LONGEST_QUERY
 from studio.frame.patience import TooSlowError, patience
@@ -26,6 +27,14 @@ from studio.saved_views.search import Search
 from studio.saved_views.tabs import bar_of
 
 PATIENCE_S = 3
+# What can be done to ticked instances, with its icon.
+BULK_ACTIONS = (
+    (BulkAction.RETRY, "rotate-cw"),
+    (BulkAction.PAUSE, "pause"),
+    (BulkAction.RESUME, "play"),
+    (BulkAction.RESTART, "rotate-ccw"),
+    (BulkAction.TERMINATE, "square"),
+)
 TEMPLATE = "studio/instances/instances.html"
 
 
@@ -54,6 +63,9 @@ def instances(request: HttpRequest) -> HttpResponse:
         older=asked.url(before=found.older) if found.older else "",
         searched=found.searched,
         first=asked.url(),
+        here=request.get_full_path(),
+        may_act=allowed(request.user, Verb.OPERATE, None),
+        bulk_actions=BULK_ACTIONS,
         is_later=bool(asked.before or asked.after),
         go_on=asked.url(before=found.go_on) if found.go_on else "",
         hint=(found.hint, asked.url(query=f"{asked.query.text} {found.hint}")) if found.hint else (),

@@ -25,7 +25,10 @@
     const request = { method: body ? "POST" : "GET", body, headers: { "HX-Request": "true" } };
     const answer = await fetch(address, request).catch(() => null);
     const to = answer?.headers.get("HX-Redirect");
-    if (answer?.ok && to) location.assign(to);
+    if (answer?.ok && to) {
+      sessionStorage.removeItem("studio-ticks"); // they are in the job now
+      location.assign(to);
+    }
     else if ([200, 409, 422].includes(answer?.status)) show(await answer.text());
     else if (answer && !body) location.assign(address);
     else note(answer ? REFUSED : AWAY);
@@ -41,7 +44,7 @@
     const form = event.target;
     if (event.defaultPrevented || !form.matches(".to-sheet, #sheet form")) return;
     event.preventDefault();
-    await ask(form.action, new FormData(form, event.submitter));
+    await ask(form.getAttribute("action"), new FormData(form, event.submitter));
     Studio.end(form);
   });
 })();

@@ -2,6 +2,7 @@
 (() => {
   "use strict";
   const { $, $$ } = Studio;
+  const TYPING = "input:not([type=checkbox]), textarea, select, [contenteditable=true]";
   let pending = "";
   let chosen = ""; // a patch draws a row without the selection
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
@@ -18,7 +19,7 @@
     Studio.showTimes(next);
   }
   document.addEventListener("keydown", (event) => {
-    const typing = event.composedPath()[0].closest?.("input, textarea, select, [contenteditable=true]");
+    const typing = event.composedPath()[0].closest?.(TYPING);
     if (event.ctrlKey || event.metaKey || event.altKey || typing || $("dialog[open]")) return;
     const key = event.key;
     if (pending === "g") {

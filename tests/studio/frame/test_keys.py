@@ -8,7 +8,8 @@ from pathlib import Path
 from django.conf import settings
 from django.template.loader import render_to_string
 
-SCRIPT = (Path(settings.BASE_DIR) / "static/studio/frame/keys.js").read_text()
+STUDIO = Path(settings.BASE_DIR) / "static/studio"
+SCRIPT = "".join((STUDIO / name).read_text() for name in ("frame/keys.js", "instances/ticks.js"))
 RAIL = Path(settings.BASE_DIR) / "templates/studio/frame/rail.html"
 
 
@@ -21,6 +22,6 @@ def test_the_help_lists_every_key_that_exists() -> None:
     handled = set(re.findall(r'key === "([^"]+)"', SCRIPT))
     follow_g = set(re.findall(r'data-go="(\w)"', RAIL.read_text()))
     assert {"?", "/", "g"} < handled
-    assert follow_g == {"h", "w", "i", "e", "a", "t", "s", "k", "o", "b"}
-    # Esc closes a dialog by itself, and Ctrl+Enter is the editor's.
-    assert listed == handled | follow_g | {"Esc", "Ctrl"}
+    assert follow_g == {"h", "w", "i", "e", "a", "t", "s", "k", "o", "b", "j"}
+    # Esc closes a dialog by itself, Ctrl+Enter is the editor's, and Shift goes with x.
+    assert listed == handled | follow_g | {"Esc", "Ctrl", "Shift"}
