@@ -1,6 +1,7 @@
 """Bulk jobs from code: retry, pause, resume, terminate or restart many instances, in the background."""
 
 from engine.jobs.actions import BulkAction
+from engine.jobs.pace import Pace
 from engine.jobs.previewing import Preview, Skipped, preview
 from engine.jobs.reading import BulkStatus, Item, Job, get, items, jobs
 from engine.jobs.steering import abort, pause, resume, retry_failed, start
@@ -10,6 +11,7 @@ __all__ = [
     "BulkStatus",
     "Item",
     "Job",
+    "Pace",
     "Preview",
     "Skipped",
     "abort",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from engine.command import text
-from engine.command.address import Address, take_limit, take_origin
+from engine.command.address import Address, natural, take_limit, take_origin
 from engine.command.bulk import confirm
 from engine.command.subcommand import Options, Subcommand, Terminal, UsageError
 from engine.status.json_text import Document
@@ -18,8 +18,14 @@ from engine.status.json_text import Document
 ACTIONS = ("retry", "pause", "resume", "terminate", "restart")
 NEED_REASON = ("terminate", "restart")  # as for one instance
 OUTCOMES = ("open", "done", "skipped", "failed")
+STOP_AFTER, NEVER = 5, "never"
 POLL_S = 1.0
 
+_PACE = {
+    "at_once": "{:,} at a time",
+    "ask_after": "asks after {:,}",
+    "stop_after": "stops after {:,} new failures",
+}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -28,6 +34,11 @@ def arguments_of_action(options: Options) -> dict[str, Any]:
     if (options["query"] is None) == (not options["instance"]):
         raise UsageError("Pass either --query SEARCH or instances as WORKFLOW/ID.")
     return {"rollback": options["rollback"] or None, "keys": options["keys"]}
+
+
+def pace_of(options: Options) -> dict[str, Any]:
+    """Return how fast it goes, as the engine and the client take it."""
+    return {name: options[name] for name in ("at_once", "ask_after", "stop_after", "resume_workflows")}
 
 
 def names(options: Options) -> list[tuple[str, str]]:
@@ -75,10 +86,30 @@ def _take_action(parser: ArgumentParser) -> None:
 
 def _arguments_of_start(parser: ArgumentParser) -> None:
     _take_action(parser)
+    parser.add_argument(
+        "--at-once", type=natural, metavar="N", help="so many of its instances run at a time (all that can)"
+    )
+    parser.add_argument(
+        "--ask-after", type=natural, metavar="N", help="pause it when so many are done or have failed"
+    )
+    parser.add_argument(
+        "--stop-after",
+        type=_limit_of_failures,
+        default=STOP_AFTER,
+        metavar="N",
+        help=f"pause it after so many new failures, or {NEVER} ({STOP_AFTER})",
+    )
+    parser.add_argument(
+        "--resume-workflows", action="store_true", help="end the pauses of their workflows first"
+    )
     parser.add_argument("--id", help="its id, so that a repeated command starts one job (default: generated)")
     parser.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     parser.add_argument("--wait", action="store_true", help="wait until it has ended or is paused")
     take_origin(parser)
+
+
+def _limit_of_failures(given: str) -> int | None:
+    return None if given == NEVER else natural(given)
 
 
 def _arguments_of_list(parser: ArgumentParser) -> None:
@@ -143,6 +174,8 @@ def _shares(preview: Document) -> Iterator[str]:
 def _lines_of_job(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
     job = found["job"]
     yield f"Bulk job {job['id']} is {job['status']}: {_progress(job)}"
+    if job["pause_reason"]:
+        yield text.cut(f"It is paused: {text.plain(job['pause_reason'])}", terminal.width)
 
 
 def _progress(job: Document) -> str:
@@ -210,7 +243,12 @@ def _facts(job: Document) -> Iterator[tuple[str, str]]:
         yield "paused", text.moment(job["paused_at"])
     if job["ended_at"] is not None:
         yield "ended", text.moment(job["ended_at"])
+    pace = [_PACE[name].format(number) for name, number in job["pace"].items() if number is not None]
+    if pace:
+        yield "pace", ", ".join(pace)
     yield "so far", _progress(job)
+    if job["pause_reason"]:
+        yield "because", text.plain(job["pause_reason"])
 
 
 def _said(row: Document) -> str:

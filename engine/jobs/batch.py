@@ -3,7 +3,8 @@
 What it does to its instances, their results and the step's own completion are one transaction. A worker that is killed
 leaves nothing of it, or all of it.
 
-Lock order: instances by ascending key, the job, and at the end the instance of the job itself.
+Lock order: the job if what it has done has failed again, instances by ascending key, the job, and at the end the
+instance of the job itself. Whoever holds an instance of a job never waits for the job.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from typing import Any
 from django.db import OperationalError, connection, transaction
 from django.db.models import F
 
+from engine.jobs import pace, writing
 from engine.jobs.actions import REFUSAL, perform
 from engine.jobs.reasons import LOCKED, NOT_FOUND, SKIPS, STALE
 from engine.models import BulkItem, BulkJob, Instance
+from engine.steer import audit
 from engine.steer.clock import database_time
 from engine.values.errors import RepriseError
 
@@ -28,10 +31,10 @@ LONGEST_MESSAGE = 2_000
 
 # A statement of an item may need rows of other instances, such as its children. It waits for them this long.
 _PATIENCE = "SELECT set_config('lock_timeout', '2s', true)"
-_NEXT = f"""
+_NEXT = """
     SELECT position, instance_key, generation, tries FROM engine_bulk_item
-    WHERE job_id = %s AND outcome = 'open' ORDER BY tries, position LIMIT {SIZE}
-"""  # noqa: S608 - constants of ours
+    WHERE job_id = %s AND outcome = 'open' ORDER BY tries, position LIMIT %s
+"""
 _LOCK = """
     SELECT i.key, i.generation, [refusal] FROM engine_instance i
     WHERE i.key = ANY (%s) ORDER BY i.key FOR NO KEY UPDATE OF i SKIP LOCKED
@@ -50,6 +53,8 @@ class Batch:
     is_last: bool
     wait: int = 0
     """Seconds until the next batch, because others hold all that is left."""
+    is_idle: bool = False
+    """Whether nothing was done, because as many as allowed are under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +83,34 @@ class _Author:
 
 def run(job: int) -> Batch:
     """Do the next items of a job."""
+    before = BulkJob.objects.get(key=job)
+    pace.count_failed_again(before)
+    if _pauses_itself(before):
+        return Batch(is_last=False)
     row = BulkJob.objects.get(key=job)
+    size = pace.free(row, SIZE)
     with connection.cursor() as cursor:
         cursor.execute(_PATIENCE)
-        cursor.execute(_NEXT, [job])
+        cursor.execute(_NEXT, [job, size])
         items = [_Open(*found) for found in cursor.fetchall()]
     results = list(_results(row, sorted(items, key=lambda one: one.key)))
     _record(row, results)
     _try_later(row, {one.position for one in items} - {one.position for one in results})
-    return _finish(row)
+    found = _finish(row, is_idle=not size)
+    if not found.is_last:
+        _pauses_itself(row)
+    return found
+
+
+def _pauses_itself(before: BulkJob) -> bool:
+    """Pause the job if its pace says so, and return whether it did. `before` is the job as it was."""
+    after = BulkJob.objects.get(key=before.key)
+    why = pace.reason_to_pause(before, after, writing.instance_of(after))
+    if why:
+        cause = audit.Cause(reason=why)
+        writing.pause(after, cause)
+        writing.note(writing.PAUSE, after, cause, before="running", after="paused")
+    return bool(why)
 
 
 def _results(job: BulkJob, items: Sequence[_Open]) -> Iterator[_Result]:
@@ -116,7 +140,7 @@ def _do(job: BulkJob, item: _Open, row: Instance) -> _Result | None:
     author = _Author(job.actor, job.user_key or None) if job.actor else None
     try:
         with transaction.atomic():
-            perform(job.action, job.arguments, row, by=author, reason=job.reason)
+            perform(job.action, pace.without(job.arguments), row, by=author, reason=job.reason)
     except OperationalError as error:
         if not _is_about_locks(error):
             raise
@@ -164,11 +188,11 @@ def _try_later(job: BulkJob, positions: set[int]) -> None:
         BulkItem.objects.filter(job_id=job.key, position__in=positions).update(tries=F("tries") + 1)
 
 
-def _finish(job: BulkJob) -> Batch:
+def _finish(job: BulkJob, *, is_idle: bool) -> Batch:
     """End the job if nothing is open. Its row is locked, so nothing can be opened again meanwhile."""
     left = BulkItem.objects.filter(job_id=job.key, outcome="open").order_by("tries", "position")
     tries = left.values_list("tries", flat=True).first()
     if tries is None:
         BulkJob.objects.filter(key=job.key).update(finished_at=database_time())
         return Batch(is_last=True)
-    return Batch(is_last=False, wait=2**tries if tries else 0)
+    return Batch(is_last=False, wait=2**tries if tries and not is_idle else 0, is_idle=is_idle)

@@ -11,9 +11,11 @@ from typing import Any
 from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet
 
+from engine.jobs import pace
+from engine.jobs.pace import Pace
 from engine.jobs.reasons import in_words
 from engine.jobs.workflow import NAME
-from engine.models import BulkItem, BulkJob, Instance
+from engine.models import Audit, BulkItem, BulkJob, Instance
 from engine.values import between_steps
 from engine.values.errors import BulkJobNotFoundError
 from engine.values.states import FINAL
@@ -53,7 +55,9 @@ class Job:
     action: str
     """What it does to each instance."""
     arguments: dict[str, Any]
-    """How."""
+    """How: `rollback` of terminate, `keys` of restart."""
+    pace: Pace
+    """How fast, and when it pauses itself."""
     query: str
     """The search that found the instances; empty if they were named."""
     actor: str
@@ -74,6 +78,8 @@ class Job:
     """When it was started."""
     paused_at: datetime | None
     """Since when it is paused."""
+    pause_reason: str
+    """Why it is paused, as a person said or, if it paused itself, in a sentence."""
     ended_at: datetime | None
     """When it ended."""
     rate: float | None
@@ -167,7 +173,8 @@ def job_of(row: BulkJob) -> Job:
     return Job(
         id=row.id,
         action=row.action,
-        arguments=row.arguments,
+        arguments=pace.without(row.arguments),
+        pace=Pace.of(row),
         query=row.query,
         actor=row.actor,
         reason=row.reason,
@@ -178,6 +185,7 @@ def job_of(row: BulkJob) -> Job:
         failed=row.failed,
         created_at=row.created_at,
         paused_at=row.paused_at,
+        pause_reason=_pause_reason(row) if status == BulkStatus.PAUSED else "",
         ended_at=row.aborted_at or row.finished_at,
         rate=_rate(row) if status == BulkStatus.RUNNING else None,
     )
@@ -202,6 +210,13 @@ def _status(row: BulkJob) -> BulkStatus:
     if found is None or found in FINAL:
         return BulkStatus.ERRORED
     return BulkStatus.PAUSED if found in ("paused", "waiting_for_pause") else BulkStatus.RUNNING
+
+
+def _pause_reason(row: BulkJob) -> str:
+    """Return the reason of the last pause of its instance: it has an index, and rows about the job have none."""
+    key = Instance.objects.filter(workflow=NAME, id=row.id).values_list("key", flat=True).first()
+    pauses = Audit.objects.filter(instance_key=key, verb="pause", outcome="done").order_by("-key")
+    return pauses.values_list("reason", flat=True).first() or ""
 
 
 def _rate(row: BulkJob) -> float | None:

@@ -16,7 +16,7 @@ from engine.values.errors import (
     StepNotFailedError,
 )
 
-NOT_FOUND, STALE, LOCKED = "not_found", "stale", "locked"
+NOT_FOUND, STALE, LOCKED, FAILED_AGAIN = "not_found", "stale", "locked", "failed_again"
 
 REASONS: Mapping[str, str] = {
     "finished": "It has ended.",
@@ -29,6 +29,7 @@ REASONS: Mapping[str, str] = {
     "not_backing_off": "Its next attempt starts by itself.",
     NOT_FOUND: "It was deleted.",
     STALE: "It was restarted after the job was started.",
+    FAILED_AGAIN: "It went on and has failed again.",
     LOCKED: "Another transaction held it for more than a minute. Retry the failed ones.",
 }
 

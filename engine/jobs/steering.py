@@ -12,12 +12,14 @@ from typing import Any
 from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
+from engine.jobs import pace, writing
 from engine.jobs.actions import REFUSAL, BulkAction, checked
 from engine.jobs.reading import BulkStatus, Job, get, job_of
 from engine.jobs.selection import Selection, check_size, selected
-from engine.jobs.workflow import NAME, BulkParams, bulk
+from engine.jobs.workflow import BulkParams, bulk
+from engine.jobs.writing import instance_of, note, write
 from engine.models import BulkItem, BulkJob, Instance
-from engine.steer import audit, lifecycle, notify, restart
+from engine.steer import audit, lifecycle, pauses, restart
 from engine.steer.clock import database_time
 from engine.values import between_steps
 from engine.values.argument import Argument
@@ -25,7 +27,7 @@ from engine.values.errors import BulkJobExistsError, BulkJobNotFoundError, Insta
 from engine.values.identity import check_instance_id, new_instance_id
 
 START = "bulk-start"
-PAUSE = "bulk-pause"
+PAUSE = writing.PAUSE
 RESUME = "bulk-resume"
 ABORT = "bulk-abort"
 RETRY_FAILED = "bulk-retry-failed"
@@ -55,6 +57,10 @@ def start(
     workflows: Collection[str] | None = None,
     rollback: bool | None = None,
     keys: str | None = None,
+    at_once: int | None = None,
+    ask_after: int | None = None,
+    stop_after: int | None = pace.STOP_AFTER,
+    resume_workflows: bool = False,
     id: str | None = None,
     by: object = None,
     reason: str = "",
@@ -65,23 +71,26 @@ def start(
     the caller may touch. `rollback` is of the action terminate, and `keys` of restart. With an `id`, which has the form
     of an instance's, repeated calls start one job.
 
+    `at_once`: so many of its instances run at a time. The job pauses itself when `ask_after` are done or have failed,
+    and after `stop_after` new failures; `resume` goes on. What was retried, resumed or restarted and fails again is a
+    failure. `resume_workflows` ends the pauses of their workflows first.
+
     Returns the job. Raises BulkJobExistsError for an id in use, InvalidNameError, InvalidQueryError, InvalidValueError,
     and LimitError for more than 100,000 instances; then nothing is written.
     """
     between_steps.refuse("start")
     chosen, arguments = checked(action, {"rollback": rollback, "keys": keys})
-    cause = audit.Cause.of(by, reason)
+    speed, cause = pace.checked(at_once, ask_after, stop_after), audit.Cause.of(by, reason)
     with Argument("id"):
         name = new_instance_id() if id is None else check_instance_id(id)
     found = selected(query, instances, workflows)
     with transaction.atomic():
-        row = _insert(name, chosen, arguments, found.text, cause)
+        row = _insert(name, chosen, arguments | speed.arguments(), found.text, cause)
         _freeze(row, found)
-        try:
-            bulk.start(BulkParams(job=row.key), id=row.id, by=cause.actor or None)
-        except InstanceExistsError:  # of a job whose own row is deleted already
-            raise BulkJobExistsError(name) from None
-        _note(START, row, cause, after=BulkStatus.RUNNING)
+        if resume_workflows:
+            _resume_workflows(row, by, reason)
+        _begin(row, cause)
+        note(START, row, cause, after=BulkStatus.RUNNING)
         return get(row.id)
 
 
@@ -128,23 +137,22 @@ def _change(id: str, verb: str, change: Change, cause: audit.Cause) -> Job:
             raise BulkJobNotFoundError(id)
         before = job_of(row).status
         if change(row, before, cause):
-            _note(verb, row, cause, before=before, after=get(id).status)
+            note(verb, row, cause, before=before, after=get(id).status)
         return get(id)
 
 
 def _pause(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
     if status != BulkStatus.RUNNING:
         return False
-    _write(row, paused_at=database_time())
-    lifecycle.pause(_instance(row), by=cause.actor or None, reason=cause.reason)
+    writing.pause(row, cause)
     return True
 
 
 def _resume(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
     if status not in (BulkStatus.PAUSED, BulkStatus.ERRORED):
         return False
-    _write(row, paused_at=None)
-    instance = _instance(row)
+    write(row, paused_at=None)
+    instance = instance_of(row)
     act = restart.restart if status == BulkStatus.ERRORED else lifecycle.resume
     act(instance, by=cause.actor or None, reason=cause.reason)
     return True
@@ -153,9 +161,9 @@ def _resume(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
 def _abort(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
     if status in (BulkStatus.COMPLETE, BulkStatus.ABORTED):
         return False
-    _write(row, aborted_at=database_time(), paused_at=None)
+    write(row, aborted_at=database_time(), paused_at=None)
     if status != BulkStatus.ERRORED:
-        lifecycle.terminate(_instance(row), by=cause.actor or None, reason=cause.reason)
+        lifecycle.terminate(instance_of(row), by=cause.actor or None, reason=cause.reason)
     return True
 
 
@@ -164,9 +172,9 @@ def _retry_failed(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
         return False
     items = BulkItem.objects.filter(job_id=row.key, outcome="failed")
     count = items.update(outcome="open", code="", message="", at=None, tries=0)
-    _write(row, failed=F("failed") - count, finished_at=None)
+    write(row, failed=F("failed") - count, finished_at=None)
     if status in (BulkStatus.COMPLETE, BulkStatus.ERRORED):
-        restart.restart(_instance(row), by=cause.actor or None, reason=cause.reason)
+        restart.restart(instance_of(row), by=cause.actor or None, reason=cause.reason)
     return True
 
 
@@ -191,27 +199,26 @@ def _insert(
         raise
 
 
+def _begin(row: BulkJob, cause: audit.Cause) -> None:
+    try:
+        bulk.start(BulkParams(job=row.key), id=row.id, by=cause.actor or None)
+    except InstanceExistsError:  # of a job whose own row is deleted already
+        raise BulkJobExistsError(row.id) from None
+
+
+def _resume_workflows(row: BulkJob, by: object, reason: str) -> None:
+    """End the pauses of the workflows of the open items, in their order, so that two who do it do not deadlock."""
+    items = BulkItem.objects.filter(job_id=row.key, outcome="open")
+    names = items.order_by("workflow").values_list("workflow", flat=True).distinct()
+    for one in pauses.paused(names):
+        pauses.resume(one.workflow, by=by, reason=reason)
+
+
 def _freeze(row: BulkJob, found: Selection) -> None:
     statement = _FREEZE.replace("[chosen]", found.sql).replace("[refusal]", REFUSAL[row.action])
     with connection.cursor() as cursor:
         cursor.execute(statement, [*found.params, row.key])
         total, skipped = cursor.fetchone()
     check_size(total)
-    _write(row, total=total, skipped=skipped)
+    write(row, total=total, skipped=skipped)
     row.total = total
-
-
-def _instance(row: BulkJob) -> Instance:
-    """Return the instance that works on the job."""
-    found: Instance = Instance.objects.get(workflow=NAME, id=row.id)
-    return found
-
-
-def _write(row: BulkJob, **changes: Any) -> None:
-    BulkJob.objects.filter(key=row.key).update(**changes)
-    notify.changed_elsewhere()
-
-
-def _note(verb: str, row: BulkJob, cause: audit.Cause, *, before: str = "", after: str = "") -> None:
-    data = {"bulk": row.id, "action": str(row.action), "query": row.query, "total": row.total}
-    audit.note(verb, "", cause, before=before, after=after, data=data)

@@ -20,7 +20,7 @@ class BulkJob(models.Model):
     action = models.CharField(max_length=16)
     """What it does to each instance: retry, pause, resume, terminate or restart."""
     arguments = JsonField()
-    """How: `rollback` of terminate, `keys` of restart."""
+    """How: `rollback` of terminate, `keys` of restart, and the `pace`."""
     query = models.TextField(default="", db_default="", blank=True)
     """The search that found the instances; empty if they were named."""
     actor = models.CharField(max_length=150, default="", db_default="", blank=True)
@@ -78,7 +78,7 @@ class BulkItem(models.Model):
     instance_id = models.CharField(max_length=100)
     """The id of the instance."""
     generation = models.IntegerField()
-    """Its generation when the job was started. The job leaves later ones alone."""
+    """Its generation when the job was started, or when it had failed again. The job leaves later ones alone."""
     outcome = models.CharField(max_length=8, default="open", db_default="open")
     """open, done, skipped or failed."""
     code = models.CharField(max_length=64, default="", db_default="", blank=True)

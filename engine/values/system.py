@@ -6,6 +6,7 @@ Nobody can declare a workflow with such a name: names that users give have no do
 from __future__ import annotations
 
 PREFIX = "reprise."
+BULK = f"{PREFIX}bulk"  # the workflow behind bulk jobs
 
 # The condition for SQL with parameters, which read %% as %. PostgreSQL knows from its statistics how many rows it
 # leaves, and finds the column in the index of the lists.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.command.bulk_jobs import arguments_of_action, awaited, confirm_start, names
+from engine.command.bulk_jobs import arguments_of_action, awaited, confirm_start, names, pace_of
 from engine.command.subcommand import Options
 from engine.status.json_text import Document
 from studio.client import Client
@@ -18,9 +18,8 @@ def preview(client: Client, options: Options) -> Document:
 
 def start(client: Client, options: Options) -> Document:
     confirm_start(options, lambda: _preview(client, options))
-    job = client.start_bulk_job(
-        options["action"], id=options["id"], reason=options["reason"], **_chosen(options)
-    )
+    how = _chosen(options) | pace_of(options)
+    job = client.start_bulk_job(options["action"], id=options["id"], reason=options["reason"], **how)
     return {"job": awaited(options, dict(job), lambda name: dict(client.bulk_job(name)))}
 
 

@@ -24,6 +24,7 @@ from engine import (
     UnknownWorkflowError,
     WorkflowStep,
     bulk,
+    pauses,
     workflow,
     workflows,
 )
@@ -33,7 +34,7 @@ from engine.models import Attempt, Audit, BulkItem, BulkJob, Instance, Step
 from engine.steer import lifecycle
 from engine.steer.clock import database_time
 from engine.values.errors import DeclarationError
-from tests.stories import run_to_end, wait_until
+from tests.stories import run_to_end, wait_for, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
 
@@ -90,6 +91,12 @@ def worker_of(job: bulk.Job) -> Instance:
 
 def run(job: bulk.Job) -> bulk.Job:
     run_to_end(worker_of(job))
+    return bulk.get(job.id)
+
+
+def pausing(job: bulk.Job) -> bulk.Job:
+    """Run a job until it pauses itself."""
+    wait_for(worker_of(job), "paused")
     return bulk.get(job.id)
 
 
@@ -339,7 +346,7 @@ def test_an_error_of_one_never_ends_the_job(waiting: Any, monkeypatch: pytest.Mo
 def test_a_job_is_done_in_batches_that_commit_with_their_checkpoint(
     waiting: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "_NEXT", batch._NEXT.replace(f"LIMIT {batch.SIZE}", "LIMIT 2"))
+    monkeypatch.setattr(batch, "SIZE", 2)
     started(waiting, 5)
     job = run(bulk.start("pause", "workflow:bulk-waiting"))
     assert (job.status, job.done) == ("complete", 5)
@@ -456,7 +463,7 @@ def test_jobs_are_listed_newest_first_and_items_in_pages(waiting: Any) -> None:
 
 
 def test_a_job_says_how_fast_it_is(waiting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch, "_NEXT", batch._NEXT.replace(f"LIMIT {batch.SIZE}", "LIMIT 2"))
+    monkeypatch.setattr(batch, "SIZE", 2)
     started(waiting, 3)
     job = bulk.start("pause", "workflow:bulk-waiting")
     assert (job.rate, job.ends_in) == (None, None)
@@ -501,6 +508,110 @@ def test_a_job_whose_instance_is_gone_is_deleted_too(waiting: Any) -> None:
     assert bulk.get(job.id).status == "errored"
     assert removal.sweep(now=database_time() + timedelta(days=31)) == 1
     assert not BulkItem.objects.exists()
+
+
+# The pace
+
+
+def test_the_job_pauses_after_the_first_until_somebody_says_go_on(waiting: Any) -> None:
+    started(waiting, 3)
+    job = pausing(bulk.start("pause", "workflow:bulk-waiting", ask_after=1))
+    assert (job.status, job.done, job.left) == ("paused", 1, 2)
+    assert job.pause_reason == "It asks after 1, as it was told. Resume it to go on."
+    bulk.resume(job.id, by="ana")
+    done = run(job)
+    assert (done.status, done.done, done.pause_reason) == ("complete", 3, "")
+    rows = Audit.objects.filter(verb__startswith="bulk-").order_by("key").values_list("verb", "actor")
+    assert list(rows) == [("bulk-start", ""), ("bulk-pause", ""), ("bulk-resume", "ana")]
+
+
+def test_what_is_skipped_is_not_the_first(waiting: Any) -> None:
+    first, *_ = started(waiting, 3)
+    job = bulk.start("pause", "workflow:bulk-waiting", ask_after=1)
+    first.terminate()
+    asked = pausing(job)
+    assert (asked.skipped, asked.done, asked.left) == (1, 1, 1)
+
+
+def test_what_is_retried_and_fails_again_stops_the_job(order: Any, provider: Provider) -> None:
+    ended(order, 4)
+    job = pausing(bulk.start("retry", "workflow:bulk-order", at_once=2, stop_after=2))
+    assert (job.status, job.done, job.failed, job.left) == ("paused", 0, 2, 2)
+    assert job.pause_reason == "2 new failures. Resume it to go on."
+    failed = bulk.items(job.id, outcome="failed")
+    assert [(one.id, one.generation, one.code, one.message) for one in failed] == [
+        ("i-0", 2, "failed_again", "It went on and has failed again."),
+        ("i-1", 2, "failed_again", "It went on and has failed again."),
+    ]
+    provider.is_down = False
+    bulk.resume(job.id)
+    done = run(job)
+    assert (done.status, done.done, done.failed) == ("complete", 2, 2)
+    bulk.retry_failed(job.id)
+    done = run(job)
+    assert (done.status, done.done, done.failed) == ("complete", 4, 0)
+    wait_until(lambda: statuses() == ["complete"] * 4)
+
+
+def test_failures_before_a_resume_are_not_new(waiting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(instance: Instance, **options: Any) -> Instance:
+        raise ValueError("a trigger refused it")
+
+    started(waiting, 5)
+    monkeypatch.setitem(actions._FUNCTIONS, "pause", fails)
+    monkeypatch.setattr(batch, "SIZE", 1)
+    job = bulk.start("pause", "workflow:bulk-waiting", stop_after=2)
+    for failed in (2, 4):
+        assert (pausing(job).failed, bulk.get(job.id).status) == (failed, "paused")
+        bulk.resume(job.id)
+    done = run(job)
+    assert (done.status, done.failed) == ("complete", 5)
+
+
+def test_a_job_stops_after_five_failures_unless_told_otherwise(
+    waiting: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(instance: Instance, **options: Any) -> Instance:
+        raise ValueError("a trigger refused it")
+
+    started(waiting, 7)
+    monkeypatch.setitem(actions._FUNCTIONS, "pause", fails)
+    monkeypatch.setattr(batch, "SIZE", 1)
+    assert pausing(bulk.start("pause", "workflow:bulk-waiting")).failed == 5
+    assert run(bulk.start("pause", "workflow:bulk-waiting", stop_after=None)).failed == 7
+
+
+def test_so_many_run_at_a_time(order: Any, provider: Provider) -> None:
+    ended(order, 5)
+    provider.is_down = False
+    job = bulk.start("retry", "workflow:bulk-order", at_once=2)
+    assert in_a_batch(job) == batch.Batch(is_last=False)
+    assert (bulk.get(job.id).done, statuses().count("queued")) == (2, 2)
+    assert in_a_batch(job) == batch.Batch(is_last=False, is_idle=True)  # both are under way
+    assert bulk.get(job.id).done == 2
+    run_to_end(Instance.objects.get(id="i-0"))
+    assert run(job).done == 5
+    wait_until(lambda: statuses() == ["complete"] * 5)
+
+
+@pytest.mark.parametrize("name", ["at_once", "ask_after", "stop_after"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "5", 1_000_001])
+def test_a_pace_that_is_no_number_of_instances_is_refused(waiting: Any, name: str, value: Any) -> None:
+    started(waiting, 1)
+    with pytest.raises(InvalidValueError) as caught:
+        bulk.start("pause", "workflow:bulk-waiting", **{name: value})
+    assert caught.value.field == name
+    assert not BulkJob.objects.exists()
+
+
+def test_the_pauses_of_the_workflows_end_with_the_start(order: Any, waiting: Any) -> None:
+    ended(order, 1)
+    for name in ("bulk-order", "bulk-waiting"):
+        pauses.pause(name, reason="The bank is down.")
+    bulk.start("retry", "workflow:bulk-order", by="ana", reason="It is back.", resume_workflows=True)
+    assert [one.workflow for one in pauses.paused()] == ["bulk-waiting"]
+    row = Audit.objects.get(verb="workflow-resume")
+    assert (row.actor, row.workflow, row.reason) == ("ana", "bulk-order", "It is back.")
 
 
 # Ids, and who may see a job

@@ -6,13 +6,15 @@ import sys
 from typing import Any
 
 import pytest
+from django.core.management.base import CommandError
 
-from engine import WorkflowStep, bulk, workflow
+from engine import WorkflowStep, bulk, pauses, workflow
 from engine.command import bulk_jobs
-from engine.jobs import actions
+from engine.jobs import actions, pace
 from engine.models import Audit, BulkJob, Instance
+from studio.client.operations import bulk_jobs as bulk_operations
 from tests.integration.test_command import answer, misused, refused, run
-from tests.stories import run_to_end
+from tests.stories import run_to_end, wait_for
 
 
 @pytest.fixture(autouse=True)
@@ -155,8 +157,42 @@ def test_a_start_that_waits_ends_with_1_if_something_failed(
     refused("bulk", "start", "pause", "order/o-1", "--id", "night", "--yes", "--wait")
 
 
+def test_a_job_that_pauses_itself_says_why_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(_: float) -> None:
+        wait_for(Instance.objects.get(workflow="reprise.bulk", id="night"), "paused")
+
+    monkeypatch.setattr(bulk_jobs.time, "sleep", wait)
+    words = ("bulk", "start", "pause", "order/o-1", "order/o-2", "--id", "night", "--yes", "--wait")
+    with pytest.raises(CommandError) as ended:
+        run(*words, "--ask-after", "1", "--at-once", "10", "--stop-after", "never")
+    assert ended.value.returncode == 1
+    assert run("bulk", "show", "night").splitlines()[-4:] == [
+        f"paused   {bulk.get('night').paused_at:%Y-%m-%d %H:%M:%S} UTC",
+        "pace     10 at a time, asks after 1",
+        "so far   1 of 2 done, 1 left.",
+        "because  It asks after 1, as it was told. Resume it to go on.",
+    ]
+    assert answer("bulk", "show", "night")["job"]["pace"] == {
+        "at_once": 10,
+        "ask_after": 1,
+        "stop_after": None,
+    }
+    assert run("bulk", "resume", "night").startswith("Bulk job night is running: 1 of 2 done, 1 left")
+    work("night")
+    assert statuses()[1:] == ["paused", "paused"]
+
+
+def test_the_workflows_are_resumed_with_the_start() -> None:
+    pauses.pause("order", reason="The bank is down.")
+    run("bulk", "start", "retry", "--query", "workflow:order", "--yes")
+    assert len(pauses.paused()) == 1
+    run("bulk", "start", "pause", "--query", "workflow:order", "--yes", "--resume-workflows")
+    assert pauses.paused() == []
+
+
 def test_the_actions_are_those_of_the_engine() -> None:
     assert tuple(bulk.BulkAction) == bulk_jobs.ACTIONS
+    assert bulk_jobs.STOP_AFTER == bulk_operations.STOP_AFTER == pace.STOP_AFTER
 
 
 @pytest.mark.parametrize(
@@ -172,6 +208,8 @@ def test_the_actions_are_those_of_the_engine() -> None:
         (["start", "pause", "order/o-1"], "Pause 1 of 1 instance? Add --yes."),
         (["start", "delete", "order/o-1"], "invalid choice: 'delete'"),
         (["start", "pause", "o-1"], '"o-1" is not an instance.'),
+        (["start", "pause", "order/o-1", "--at-once", "0"], '"0" is not a number from 1 on.'),
+        (["start", "pause", "order/o-1", "--stop-after", "x"], '"x" is not a number from 1 on.'),
         (["show", "no id"], '"no id" is not the id of a job.'),
         (["show", "night", "--after", "-1"], '"-1" is not a position.'),
         (["show", "night", "--after", "x"], '"x" is not a position.'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine import bulk
-from engine.command.bulk_jobs import arguments_of_action, awaited, confirm_start, names
+from engine.command.bulk_jobs import arguments_of_action, awaited, confirm_start, names, pace_of
 from engine.command.local.finding import origin
 from engine.command.subcommand import Options
 from engine.jobs import document
@@ -22,7 +22,8 @@ def preview(options: Options) -> Document:
 
 def start(options: Options) -> Document:
     confirm_start(options, lambda: preview(options)["preview"])
-    job = bulk.start(options["action"], id=options["id"], **_chosen(options), **origin(options))
+    how = _chosen(options) | pace_of(options)
+    job = bulk.start(options["action"], id=options["id"], **how, **origin(options))
     return {"job": awaited(options, document.job(job), lambda name: document.job(bulk.get(name)))}
 
 

@@ -81,7 +81,17 @@ def start_bulk_job(request: ApiRequest, body: StartBulk) -> HttpResponse:
     if body.action in NEED_REASON and not body.reason.strip():
         rule = f'The action "{body.action}" requires a reason.'
         raise ProblemError(422, "reason_required", rule, errors=[_wrong("reason", "required", rule)])
-    job = bulk.start(body.action, id=body.id, by=request.auth, reason=body.reason, **_chosen(request, body))
+    job = bulk.start(
+        body.action,
+        at_once=body.at_once,
+        ask_after=body.ask_after,
+        stop_after=body.stop_after,
+        resume_workflows=body.resume_workflows,
+        id=body.id,
+        by=request.auth,
+        reason=body.reason,
+        **_chosen(request, body),
+    )
     where = reverse("studio:api-read-bulk-job", kwargs={"job": job.id})
     return answer({"job": document.job(job)}, 201, {"Location": where})
 

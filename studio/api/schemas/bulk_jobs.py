@@ -33,12 +33,23 @@ class BulkPreview(Schema):
     skipped: list[BulkShare] = Field(description="The others that would be skipped, by reason, most first.")
 
 
+class BulkPace(Schema):
+    """How fast a bulk job goes, and when it pauses itself. Null: without such a limit."""
+
+    at_once: int | None = Field(description="So many of its instances run at a time.")
+    ask_after: int | None = Field(description="It pauses when so many were done or have failed.")
+    stop_after: int | None = Field(
+        description="It pauses after so many failures since it was started or resumed."
+    )
+
+
 class BulkJob(Schema):
     """A bulk job and how far it is."""
 
     id: str
     action: BulkAction
     arguments: dict[str, Any] = Field(description="`rollback` of terminate, `keys` of restart.")
+    pace: BulkPace
     query: str = Field(description="The search that found the instances; empty if they were named.")
     actor: str
     reason: str
@@ -50,6 +61,7 @@ class BulkJob(Schema):
     left: int = Field(description="How many are open.")
     created_at: datetime
     paused_at: datetime | None
+    pause_reason: str = Field(description="Why it is paused, also if it paused itself.")
     ended_at: datetime | None
     rate: float | None = Field(
         description="Instances a second in the last minute; null if nothing was done in that time."

@@ -7,6 +7,7 @@ from studio.client.answers.bulk_jobs import BulkItem as BulkItem
 from studio.client.answers.bulk_jobs import BulkItemsPage as BulkItemsPage
 from studio.client.answers.bulk_jobs import BulkJob as BulkJob
 from studio.client.answers.bulk_jobs import BulkJobsPage as BulkJobsPage
+from studio.client.answers.bulk_jobs import BulkPace as BulkPace
 from studio.client.answers.bulk_jobs import BulkPreview as BulkPreview
 from studio.client.answers.bulk_jobs import BulkShare as BulkShare
 from studio.client.answers.error_groups import Bar as Bar

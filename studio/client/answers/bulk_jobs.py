@@ -28,12 +28,21 @@ class BulkPreview(TypedDict):
     skipped: list[BulkShare]
 
 
+class BulkPace(TypedDict):
+    """How fast a bulk job goes, and when it pauses itself. None: without such a limit."""
+
+    at_once: int | None
+    ask_after: int | None
+    stop_after: int | None
+
+
 class BulkJob(TypedDict):
     """A bulk job and how far it is."""
 
     id: str
     action: str
     arguments: JSON
+    pace: BulkPace
     query: str
     actor: str
     reason: str
@@ -45,6 +54,7 @@ class BulkJob(TypedDict):
     left: int
     created_at: datetime
     paused_at: datetime | None
+    pause_reason: str
     ended_at: datetime | None
     rate: float | None
     ends_in: float | None

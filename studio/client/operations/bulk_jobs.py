@@ -12,6 +12,7 @@ from studio.client.operations.making import PAGE, pages_of, post
 Action = Literal["retry", "pause", "resume", "terminate", "restart"]
 Outcome = Literal["open", "done", "skipped", "failed"]
 Keys = Literal["new", "same"]
+STOP_AFTER = 5
 
 
 def preview_bulk_job(
@@ -35,16 +36,24 @@ def start_bulk_job(
     instances: Iterable[tuple[str, str]] | None = None,
     rollback: bool | None = None,
     keys: Keys | None = None,
+    at_once: int | None = None,
+    ask_after: int | None = None,
+    stop_after: int | None = STOP_AFTER,
+    resume_workflows: bool = False,
     id: str | None = None,
     reason: str = "",
     idempotency_key: str | None = None,
 ) -> Call[answers.BulkJob]:
     """Do something to all that a search finds now, or to instances: pairs of a workflow and an id.
 
-    `rollback` is of terminate, `keys` of restart; both actions need a reason. Raises NotFoundError if one of the
-    instances does not exist: then nothing is done.
+    `rollback` is of terminate, `keys` of restart; both actions need a reason. `at_once`: so many of its instances run
+    at a time. The job pauses itself when `ask_after` are done or have failed, and after `stop_after` new failures.
+    `resume_workflows` ends the pauses of their workflows first. Raises NotFoundError if one of the instances does not
+    exist: then nothing is done.
     """
-    body = _chosen(action, query, instances, rollback=rollback, keys=keys) | {"id": id, "reason": reason}
+    body = _chosen(action, query, instances, rollback=rollback, keys=keys)
+    body |= {"at_once": at_once, "ask_after": ask_after, "stop_after": stop_after}
+    body |= {"resume_workflows": resume_workflows, "id": id, "reason": reason}
     return post("/bulk-jobs", body, idempotency_key, part="job")
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from engine import bulk, workflows
+from engine import bulk, pauses, workflows
 from engine.jobs import actions, selection
 from engine.models import Audit, BulkItem, BulkJob, Instance
 from tests.sample.workflows import tick
-from tests.stories import run_to_end
+from tests.stories import run_to_end, wait_for
 from tests.studio import factories
 from tests.studio.api.conftest import PREFIX, Program, Programs
 
@@ -109,6 +109,30 @@ class TestStarting:
         body = {"action": "terminate", "query": "workflow:tick", "rollback": True, "reason": "x"}
         assert read(program.post("/bulk-jobs", body), 201)["job"]["arguments"] == {"rollback": True}
 
+    def test_the_pace_is_that_of_the_body_or_stops_after_five_failures(self, program: Program) -> None:
+        started()
+        body = {"action": "pause", "query": "workflow:tick"}
+        usual = read(program.post("/bulk-jobs", body), 201)["job"]
+        assert usual["pace"] == {"at_once": None, "ask_after": None, "stop_after": 5}
+        bulk.abort(usual["id"])
+        pace = {"at_once": 10, "ask_after": 1, "stop_after": None}
+        job = read(program.post("/bulk-jobs", body | pace), 201)["job"]
+        assert (job["pace"], job["arguments"], job["pause_reason"]) == (pace, {}, "")
+        wait_for(Instance.objects.get(workflow="reprise.bulk", id=job["id"]), "paused")
+        asked = read(program.get(f"/bulk-jobs/{job['id']}"))["job"]
+        assert (asked["status"], asked["pause_reason"]) == (
+            "paused",
+            "It asks after 1, as it was told. Resume it to go on.",
+        )
+        assert read(program.post(f"/bulk-jobs/{job['id']}/resume"))["job"]["pause_reason"] == ""
+
+    def test_the_pauses_of_the_workflows_end_with_the_start(self, program: Program) -> None:
+        started()
+        pauses.pause("tick", reason="The bank is down.")
+        body = {"action": "pause", "query": "workflow:tick", "resume_workflows": True}
+        read(program.post("/bulk-jobs", body), 201)
+        assert pauses.paused() == []
+
     def test_a_repeated_request_starts_one_job(self, program: Program) -> None:
         started()
         body = {"action": "pause", "query": "workflow:tick"}
@@ -157,6 +181,15 @@ class TestRefusals:
         for where in ("/bulk-jobs/preview", "/bulk-jobs"):
             found = read(program.post(where, body), 422)
             assert (found["code"], path in {one["path"] for one in found["errors"]}) == (code, True), found
+        assert nothing_is_done()
+
+    @pytest.mark.parametrize("name", ["at_once", "ask_after", "stop_after"])
+    @pytest.mark.parametrize("value", [0, 1_000_001, "5", 1.5, True])
+    def test_a_wrong_pace_is_refused_with_its_place(self, program: Program, name: str, value: Any) -> None:
+        started()
+        body = {"action": "pause", "query": "workflow:tick", name: value}
+        found = read(program.post("/bulk-jobs", body), 422)
+        assert [one["path"] for one in found["errors"]] == [name]
         assert nothing_is_done()
 
     @pytest.mark.parametrize("action", ["terminate", "restart"])

@@ -419,6 +419,7 @@ def _forget() -> None:
     ScheduleRow.objects.all().delete()
 
 
+PACE = ("--at-once", "10", "--ask-after", "1", "--stop-after", "never", "--resume-workflows")
 OF_WORKFLOWS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["workflows", "pause", "tick", "--reason", "x"], _active_workflow),
     (["workflows", "pause", "tick", "process-order", "--reason", "x"], _paused_workflow),
@@ -475,6 +476,7 @@ ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
         _tick,
     ),
     (["bulk", "start", "retry", "--query", "workflow:nap", "--id", "job-{id}", "--yes", "--wait"], _none),
+    (["bulk", "start", "restart", "tick/{id}", "--id", "job-{id}", "--yes", "--reason", "x", *PACE], _tick),
     (["bulk", "pause", "job-{id}", "--reason", "x"], _with_job),
     (["bulk", "resume", "job-{id}"], _with_paused_job),
     (["bulk", "resume", "job-{id}"], _with_job),
@@ -566,6 +568,7 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["bulk", "start", "pause", "tick/a", "--yes", "--id", "job-a"], _with_job),
     (["bulk", "start", "pause", "--query", "staus:open", "--yes"], _tick),
     (["bulk", "start", "pause", "tick/a", "--yes", "--rollback"], _tick),
+    (["bulk", "start", "pause", "tick/a", "--yes", "--at-once", "501"], _tick),
     (["bulk", "abort", "none"], _tick),
     (["schedules", "run", "tick", "evenings"], _none),
     (["workflows", "pause", "tick", "tik", "--reason", "x"], _tick),
