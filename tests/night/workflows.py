@@ -21,7 +21,7 @@ class Payment:
 @workflow(search=["params.region"])
 async def take_payment(step: WorkflowStep, payment: Payment) -> str:
     """Charge a customer once."""
-    await step.do("check the card", check, payment.card)
+    await step.do("check the card", check, payment.card, max_attempts=1)
     return await step.do("charge", charge, payment.port, max_attempts=payment.attempts, delay="40 minutes")
 
 
