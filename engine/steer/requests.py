@@ -59,6 +59,20 @@ class Asked:
         return cls(options.get("message", ""), options.get("schema"), tuple(options.get("assignees") or ()))
 
 
+# What `open_requests` returns, of some workflows, for statements that go on after it. OFFSET 0 keeps the joins in this
+# order: each request, which are few, leads to its instance, and the events are asked only for those that are left.
+OPEN_SQL = """
+ CROSS JOIN LATERAL (
+       SELECT key, workflow, id, status, waiting_for, generation, ends_as FROM engine_instance
+        WHERE key = r.instance_id OFFSET 0) AS i
+ WHERE i.workflow = ANY (%(names)s) AND i.generation = r.generation AND i.ends_as = '' AND i.status <> ALL (%(final)s)
+   AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp() + %(commit)s) AND NOT EXISTS (
+       SELECT FROM engine_event e
+        WHERE e.instance_id = i.key AND e.dedup_key = %(type)s || r.generation::text || ':' || r.seq::text)
+"""
+OPEN_VALUES = {"final": [str(status) for status in FINAL], "commit": COMMIT, "type": REQUEST_TYPE}
+
+
 def open_requests() -> QuerySet[OpenRequest]:
     """Return the requests that can be answered now: not answered, expired or withdrawn, nor about to be."""
     return _waiting().filter(_is_open())
