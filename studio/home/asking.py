@@ -30,7 +30,7 @@ SELECT r.instance_id, r.generation, r.seq, i.workflow, i.id, s.name, s.message, 
  CROSS JOIN LATERAL (
        SELECT s.name, coalesce(left(s.options ->> 'message', 400), '') AS message FROM engine_step s
         WHERE s.instance_id = r.instance_id AND s.generation = r.generation AND s.seq = r.seq OFFSET 0) AS s
-{requests.OPEN_SQL}
+{requests.OPEN_SQL} AND i.workflow = ANY (%(names)s)
  ORDER BY r.expires_at NULLS LAST, r.opened_at LIMIT %(cap)s
 """  # noqa: S608
 

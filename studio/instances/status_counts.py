@@ -64,7 +64,7 @@ SELECT '', 'waiting', kind.waiting_for, counted.n
 """
 _ASKING = f"""
 SELECT i.workflow, i.waiting_for, count(DISTINCT r.instance_id) FROM engine_open_request r
-{requests.OPEN_SQL} AND i.status = 'waiting' GROUP BY 1, 2
+{requests.OPEN_SQL} AND i.status = 'waiting' AND i.workflow = ANY (%(names)s) GROUP BY 1, 2
 """  # noqa: S608
 
 _CLOSED = sorted(map(str, FINAL))
