@@ -19,7 +19,7 @@ from engine.status.facts import Capacity, Hold, LastAction, OpenStep, Rollback, 
 from engine.status.prepared import CLOCK, Call, Prepared, together
 from engine.status.servers import ALIVE, capacity_of, servers_of
 from engine.status.steps import retried_after, rollback_of
-from engine.steer.requests import open_requests
+from engine.steer.requests import OPEN_SQL, OPEN_VALUES
 from engine.values.identity import TOP
 from engine.values.states import Action, AttemptPhase, AttemptStatus
 
@@ -31,6 +31,11 @@ _COUNT_COMPLETE = """
 SELECT count(*) FROM engine_step
  WHERE instance_id = %(key)s AND generation = %(generation)s AND status = 'complete' AND parent = %(top)s
 """
+_ASKING = f"""
+SELECT r.instance_id, r.generation, r.seq
+  FROM (SELECT * FROM engine_open_request WHERE instance_id = ANY (%(keys)s) OFFSET 0) AS r
+{OPEN_SQL}
+"""  # noqa: S608
 UNCOUNTED = [AttemptStatus.LOST, AttemptStatus.CANCELLED]
 
 
@@ -273,8 +278,12 @@ def attempts_at(steps: Iterable[Step]) -> Attempts:
 
 def asking(keys: Iterable[int]) -> set[tuple[int, int, int]]:
     """Return the primary keys of the steps of these instances that wait for an answer."""
-    rows = open_requests().filter(instance_id__in=set(keys))
-    return set(rows.values_list("instance_id", "generation", "seq"))
+    wanted = [*set(keys)]
+    if not wanted:
+        return set()
+    with connection.cursor() as cursor:
+        cursor.execute(_ASKING, OPEN_VALUES | {"keys": wanted})
+        return set(cursor.fetchall())
 
 
 def open_steps(steps: Sequence[Step], attempts: Attempts, asking: Container[object]) -> list[OpenStep]:

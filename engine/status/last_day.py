@@ -45,6 +45,7 @@ _LAST_DAY = """
     )
     SELECT workflow, is_of_day, grouping(hour) = 0, hour, what, bucket, sum(amount)::bigint FROM found
     GROUP BY GROUPING SETS ((workflow, is_of_day, what, bucket), (workflow, is_of_day, what, hour))
+    HAVING grouping(hour) = 1 OR hour IS NOT NULL AND what IN ('complete', 'errored')
 """
 
 # The counters came with a migration. What was there before is not counted.

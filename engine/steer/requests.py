@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, TextField, Value
 from django.db.models.functions import Cast, Concat
 
@@ -59,6 +59,21 @@ class Asked:
         return cls(options.get("message", ""), options.get("schema"), tuple(options.get("assignees") or ()))
 
 
+# What `open_requests` returns, for statements that go on after it: the requests `r` with their instances `i`. OFFSET 0
+# keeps the joins in this order: each request, which are few, leads to its instance, and only those that are left are
+# looked for among the events.
+OPEN_SQL = """
+ CROSS JOIN LATERAL (
+       SELECT key, workflow, id, status, waiting_for, generation, ends_as FROM engine_instance
+        WHERE key = r.instance_id OFFSET 0) AS i
+ WHERE i.generation = r.generation AND i.ends_as = '' AND i.status <> ALL (%(final)s)
+   AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp() + %(commit)s) AND NOT EXISTS (
+       SELECT FROM engine_event e
+        WHERE e.instance_id = i.key AND e.dedup_key = %(type)s || r.generation::text || ':' || r.seq::text)
+"""
+OPEN_VALUES = {"final": [str(status) for status in FINAL], "commit": COMMIT, "type": REQUEST_TYPE}
+
+
 def open_requests() -> QuerySet[OpenRequest]:
     """Return the requests that can be answered now: not answered, expired or withdrawn, nor about to be."""
     return _waiting().filter(_is_open())
@@ -79,6 +94,25 @@ def _is_open() -> Q:
     given = Event.objects.filter(instance_id=OuterRef("instance_id"), dedup_key=OuterRef("type"))
     is_present = Q(generation=F("instance__generation"), instance__ends_as="")
     return is_present & ~Q(instance__status__in=FINAL) & ~_has_expired("expires_at") & ~Q(Exists(given))
+
+
+_COUNT_PUT_TO = f"""
+SELECT count(*) FROM (
+    SELECT FROM (
+        SELECT * FROM engine_open_request
+         WHERE assignees && %(names)s::varchar[] OR (%(nobody)s AND assignees = '{{}}') OFFSET 0) AS r
+    {OPEN_SQL}
+    LIMIT %(most)s) AS counted
+"""  # noqa: S608
+
+
+def count_put_to(names: Collection[str], *, nobody: bool, most: int) -> int:
+    """Count those that `put_to` returns, up to a number."""
+    values = OPEN_VALUES | {"names": [*names], "nobody": nobody, "most": most}
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNT_PUT_TO, values)
+        (count,) = cursor.fetchone()
+    return int(count)
 
 
 def put_to(names: Collection[str], *, nobody: bool) -> QuerySet[OpenRequest]:

@@ -15,8 +15,6 @@ from engine.status.sentences.bidi import isolated
 from engine.status.sentences.sentence import Moment, Sentence
 from engine.steer import requests
 from engine.steer.requests import Asked
-from engine.values.identity import REQUEST_TYPE
-from engine.values.states import FINAL
 from studio.access.permissions import may_answer
 from studio.display.at_least import counted
 from studio.errors.groups import first_line
@@ -25,27 +23,17 @@ from studio.home.group import SOON, Block, Group, Hour, Rank, shares_of
 CAP = 201  # requests, the first to expire
 HOUR = timedelta(hours=1)
 
-# Those that `open_requests` returns, with their questions, and without the schemas of the answers, which may be large.
-# OFFSET 0 keeps the joins in this order: the table of requests is small, and no more of them than are shown are looked
-# up in the three large ones.
-_OPEN = """
+# Without the schemas of the answers, which may be large. The order is that of the inner query, so that no more than are
+# shown are looked up.
+_OPEN = f"""
 SELECT r.instance_id, r.generation, r.seq, i.workflow, i.id, s.name, s.message, r.opened_at, r.expires_at, r.assignees
-  FROM (
-       SELECT * FROM engine_open_request
-        WHERE expires_at IS NULL OR expires_at > clock_timestamp() + %(commit)s
-        ORDER BY expires_at NULLS LAST, opened_at OFFSET 0) AS r
- CROSS JOIN LATERAL (
-       SELECT i.workflow, i.id FROM engine_instance i
-        WHERE i.key = r.instance_id AND i.generation = r.generation AND i.ends_as = '' AND i.status <> ALL (%(final)s)
-          AND i.workflow = ANY (%(names)s) OFFSET 0) AS i
+  FROM (SELECT * FROM engine_open_request ORDER BY expires_at NULLS LAST, opened_at OFFSET 0) AS r
  CROSS JOIN LATERAL (
        SELECT s.name, coalesce(left(s.options ->> 'message', 400), '') AS message FROM engine_step s
         WHERE s.instance_id = r.instance_id AND s.generation = r.generation AND s.seq = r.seq OFFSET 0) AS s
- WHERE NOT EXISTS (
-       SELECT FROM engine_event e
-        WHERE e.instance_id = r.instance_id AND e.dedup_key = %(type)s || r.generation || ':' || r.seq OFFSET 0)
+{requests.OPEN_SQL} AND i.workflow = ANY (%(names)s)
  ORDER BY r.expires_at NULLS LAST, r.opened_at LIMIT %(cap)s
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +52,7 @@ class Asking:
 
 def read(names: Sequence[str], user: Any) -> list[Asking]:
     """Read the open requests, the first to expire first, with one query."""
-    values = {
-        "names": [*names],
-        "commit": requests.COMMIT,
-        "final": [str(status) for status in FINAL],
-        "type": REQUEST_TYPE,
-        "cap": CAP,
-    }
+    values = requests.OPEN_VALUES | {"names": [*names], "cap": CAP}
     with connection.cursor() as cursor:
         cursor.execute(_OPEN, values)
         return [_asking(row[:3], *row[3:], user) for row in cursor.fetchall()]

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import connection
-from django.db.models import Count
 
-from engine.steer.requests import open_requests
+from engine.steer import requests
 from engine.values.shown import display_status
 from engine.values.states import FINAL, InstanceStatus, WaitingFor
 from studio.display.at_least import AtLeast, counted
@@ -63,6 +62,10 @@ SELECT '', 'waiting', kind.waiting_for, counted.n
                 LIMIT %(cap)s) AS capped) AS counted
  WHERE counted.n > 0
 """
+_ASKING = f"""
+SELECT i.workflow, i.waiting_for, count(DISTINCT r.instance_id) FROM engine_open_request r
+{requests.OPEN_SQL} AND i.status = 'waiting' AND i.workflow = ANY (%(names)s) GROUP BY 1, 2
+"""  # noqa: S608
 
 _CLOSED = sorted(map(str, FINAL))
 _OPEN = sorted({*map(str, InstanceStatus)} - {*_CLOSED, "waiting"})
@@ -129,9 +132,6 @@ def _ask(statement: str, names: Sequence[str], statuses: Sequence[str]) -> list[
 
 def asking_by_workflow(names: Sequence[str]) -> dict[tuple[str, str], int]:
     """Count parked instances with an open request, by workflow and by the `waiting_for` of their row."""
-    rows = open_requests().filter(instance__status="waiting", instance__workflow__in=names)
-    waiting = rows.values_list("instance__workflow", "instance__waiting_for")
-    return {
-        (workflow, waiting_for): n
-        for workflow, waiting_for, n in waiting.annotate(n=Count("instance_id", distinct=True))
-    }
+    with connection.cursor() as cursor:
+        cursor.execute(_ASKING, requests.OPEN_VALUES | {"names": list(names)})
+        return {(workflow, waiting_for): n for workflow, waiting_for, n in cursor.fetchall()}

@@ -11,6 +11,7 @@ import hashlib
 from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import urljoin
 
 from django.conf import settings
 from django.contrib.staticfiles import finders
@@ -19,6 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import re_accepts_gzip
 from django.utils.cache import patch_vary_headers
+from django.utils.encoding import filepath_to_uri
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 DIGITS = 12  # of the hash in a name
@@ -32,7 +34,15 @@ class HashedFilesStorage(StaticFilesStorage):
 
     def url(self, name: str | None) -> str:
         """Return the address of a file. One that no app has gets its plain address."""
-        return super().url(name if name is None or settings.DEBUG else hashed_name(name))
+        if name is None or settings.DEBUG:
+            return super().url(name)
+        return _address(self.base_url or "", hashed_name(name))
+
+
+@cache
+def _address(base: str, name: str) -> str:
+    """Return an address as Django's storage makes it, once: a page has hundreds of icons."""
+    return urljoin(base, filepath_to_uri(name).lstrip("/"))
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from django import template
@@ -63,7 +64,7 @@ def frame(context: RequestContext) -> str:
     context["server_time"] = timezone.now()
     context["has_password_page"] = is_own_login
     context["may_administer"] = lambda: allowed(user, Verb.ADMINISTER, None)
-    context["rail_views"] = lambda: rail_of(user, _view_open(request))
+    context["rail_views"] = cache(lambda: rail_of(user, _view_open(request)))
     context["approvals_mine"] = lambda: inbox.count_mine(user)  # queried only when it is used
     context["errors_open"] = lambda: count_open(user)
     return ""

@@ -11,7 +11,7 @@ import pytest
 
 from engine.models import Attempt, Instance, Step
 from engine.status.gathering import database_now, starts_of_generations
-from engine.status.searching import searching
+from engine.status.searching import newest, searching
 from engine.status.searching.counting import count_by_status, count_newer
 from engine.status.searching.found import Searched
 from engine.status.searching.searching import search
@@ -161,6 +161,18 @@ def test_terms_together_must_all_hold(made: list[Instance]) -> None:
     for one, other in itertools.combinations([*TERMS][::2], 2):
         wanted = [row.id for row in made if TERMS[one](row) and not TERMS[other](row)]
         assert ids(f"{one} -{other}", limit=3) == wanted, (one, other)
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (2, 5, 100)])
+def test_the_newest_of_workflows_and_statuses_are_all_there(
+    made: list[Instance], monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
+) -> None:
+    """Also if few of those that are looked at first match, or none of the looks finds enough."""
+    monkeypatch.setattr(newest, "_SIZES", sizes)
+    names = [text for text in TERMS if text.startswith(("workflow:", "status:"))]
+    for text in (*names, *(f"{one} {other}" for one, other in itertools.permutations(names, 2))):
+        wanted = [row.id for row in made if all(TERMS[one](row) for one in text.split())]
+        assert ids(text, limit=3) == wanted, text
 
 
 @pytest.mark.parametrize("text", ["", "workflow:orders", "params.region=eu", "step:reserve", "status:closed"])

@@ -47,33 +47,26 @@ SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS 
 """
 _GROUPS = f"""
 WITH active AS MATERIALIZED (
-    SELECT f.fingerprint FROM engine_failure f
-    CROSS JOIN LATERAL (
-        SELECT FROM engine_instance i
-        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s LIMIT 1
-    ) AS recent
-    WHERE f.workflow = ANY (%(workflows)s)
-    UNION SELECT unnest(%(retrying)s::text[])
-), page AS MATERIALIZED (
-    SELECT * FROM ({sql.STATED} AND f.fingerprint IN (SELECT fingerprint FROM active)) AS stated
-    WHERE state = 'open' ORDER BY last_seen DESC, fingerprint LIMIT %(most)s
+    SELECT f.fingerprint, errored.*
+    FROM engine_failure f CROSS JOIN LATERAL (
+        SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, min(finished_at) AS first_at,
+            max(key) AS newest
+        FROM (
+            SELECT i.finished_at, i.key FROM engine_instance i
+            WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
+            ORDER BY i.finished_at DESC LIMIT %(cap)s
+        ) AS capped
+    ) AS errored
+    WHERE f.workflow = ANY (%(workflows)s) AND (errored.n > 0 OR f.fingerprint = ANY (%(retrying)s))
 )
 SELECT f.fingerprint, f.kin, f.workflow, f.step, f.phase, f.type, f.first_seen > %(since)s, f.last_seen,
-    errored.n, errored.in_hour, errored.newest, CASE WHEN errored.n < %(cap)s THEN errored.first_at ELSE (
+    active.n, active.in_hour, active.newest, CASE WHEN active.n < %(cap)s THEN active.first_at ELSE (
         SELECT i.finished_at FROM engine_instance i
         WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
         ORDER BY i.finished_at LIMIT 1
     ) END
-FROM page f
-CROSS JOIN LATERAL (
-    SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, min(finished_at) AS first_at,
-        max(key) AS newest
-    FROM (
-        SELECT i.finished_at, i.key FROM engine_instance i
-        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
-        ORDER BY i.finished_at DESC LIMIT %(cap)s
-    ) AS capped
-) AS errored
+FROM ({sql.STATED} AND f.fingerprint IN (SELECT fingerprint FROM active)) AS f JOIN active USING (fingerprint)
+WHERE f.state = 'open' ORDER BY f.last_seen DESC, f.fingerprint LIMIT %(most)s
 """  # noqa: S608
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from django.db.models import BooleanField, Q
+from django.db.models import BooleanField, Exists, OuterRef, Q
 from django.db.models.expressions import RawSQL
 
 from engine.status.search import id_begins
@@ -76,6 +76,11 @@ def row_condition(term: Term, span: Span) -> Q:
     else:
         found = _READERS[type(condition)](condition)
     return ~found if term.is_negated else found
+
+
+def has_key(keys: Sequence[int]) -> Q:
+    """Return the condition for these keys, as one value: Django takes 20 ms for ten thousand."""
+    return Q(RawSQL("engine_instance.key = ANY (%s)", [[*keys]], output_field=BooleanField()))
 
 
 def is_waiting_for_people() -> Q:
@@ -151,8 +156,8 @@ def _statuses(condition: Statuses) -> Q:
         found += [_pairs(name) for name in parked]
         found.append(is_waiting_for_people())
     elif parked:
-        is_asking = Q(key__in=open_requests().values("instance_id"))
-        found.append(_either(_pairs(name) for name in parked) & ~is_asking)
+        is_asking = Exists(open_requests().filter(instance_id=OuterRef("key")))
+        found.append(_either(_pairs(name) for name in parked) & ~Q(is_asking))
     return _either(found)
 
 

@@ -19,9 +19,10 @@ from engine.status.gathering import database_now
 from engine.status.search import by_id, id_begins, workflow_names
 from engine.status.searching.bounds import span_of
 from engine.status.searching.candidates import candidates, workflows_of
-from engine.status.searching.conditions import row_condition
+from engine.status.searching.conditions import has_key, row_condition
 from engine.status.searching.found import Found, Searched
 from engine.status.searching.indexed import indexed
+from engine.status.searching.newest import is_newest_first, newest
 from engine.status.searching.ordering import value_of
 from engine.status.searching.span import Span
 from engine.status.searching.windows import WINDOW, Portions, Seconds
@@ -62,14 +63,29 @@ class Scope:
 
     def rows_in(self, span: Span) -> QuerySet[Instance]:
         """Return the rows within a part of the span."""
+        return self.rows_among(self.keys, span)
+
+    def rows_among(self, keys: Sequence[int] | None, span: Span) -> QuerySet[Instance]:
+        """Return the rows within a part of the span, of these keys."""
         rows = span.of(self.seen)
-        if self.keys is not None:
-            rows = rows.filter(key__in=self.keys)
+        if keys is not None:
+            rows = rows.filter(has_key(keys))
         return rows.filter(*(row_condition(term, span) for term in self.terms))
 
+    def first(self, limit: int) -> list[int] | None:
+        """Return the keys of the newest rows, if the indexes of workflows and statuses find them soon; else None."""
+        for keys, is_all in newest(self.terms, self.names):
+            found = _keys(self.rows_among(keys, self.span), True, limit)
+            if is_all or len(found) == limit:
+                return found
+        return None
 
-def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
-    """Prepare a search among the workflows that a user may see, or all."""
+
+def scope_of(query: Query, workflows: Collection[str] | None, *, is_first: bool = False) -> Scope:
+    """Prepare a search among the workflows that a user may see, or all.
+
+    `is_first`: only the newest are asked for. What `Scope.first` can find is not looked up otherwise then.
+    """
     names, known, is_for_system = list[str](), list[str](), query.is_for_system
     if query.terms or workflows is not None:
         known = workflow_names(of_system=is_for_system) if workflows is None else sorted(workflows)
@@ -81,7 +97,7 @@ def scope_of(query: Query, workflows: Collection[str] | None) -> Scope:
         names=names,
         is_limited=workflows is not None,
         is_for_system=is_for_system,
-        keys=candidates(terms, names),
+        keys=None if is_first and is_newest_first(terms) else candidates(terms, names),
         is_listed=all(_is_listed(term) for term in terms),
         span=span_of(query.terms),
     )
@@ -102,7 +118,13 @@ def search(
     `before` is the `older` or `go_on` of a page, `after` its `newer`: the page that follows it, or the one before it.
     Invalid cursors are those of the first page. The query must have no problems.
     """
-    scope = scope_of(query, workflows)
+    is_first = sort == NEWEST_FIRST and not before and not after
+    scope = scope_of(query, workflows, is_first=is_first)
+    if is_first and is_newest_first(scope.terms):
+        found = scope.first(limit + 1)
+        if found is not None:
+            return _page(scope, found, None, limit, "", is_back=False)
+        scope = replace(scope, keys=candidates(scope.terms, scope.names))
     if not sort.is_by_start:
         return _sorted_page(scope, sort, limit, before, after, window)
     place = key_of(after or before)
@@ -111,8 +133,10 @@ def search(
     is_down = sort.is_descending is not is_back
     if place is not None:
         span = span.below(place) if is_down else span.above(place)
-    if scope.keys is not None or scope.is_listed:
-        portions = None
+    portions = None
+    if scope.keys is not None:
+        keys = _first_of(scope, span, is_down, limit + 1)
+    elif scope.is_listed:
         keys = _keys(scope.rows_in(span), is_down, limit + 1)
     else:
         portions = Portions(scope.seen, span, is_down=is_down, most=window, time=Seconds())
@@ -212,6 +236,17 @@ def _estimated(rows: QuerySet[Instance]) -> int:
 
 def _keys(rows: QuerySet[Instance], is_down: bool, limit: int) -> list[int]:
     return list(rows.order_by("-key" if is_down else "key").values_list("key", flat=True)[:limit])
+
+
+def _first_of(scope: Scope, span: Span, is_down: bool, limit: int) -> list[int]:
+    """Return the first keys of the candidates that match: most do, so a few are looked at before all."""
+    left = sorted((key for key in scope.keys or () if span.low <= key < span.top), reverse=is_down)
+    found, size = list[int](), 4 * limit
+    while left and len(found) < limit:
+        part, left = left[:size], left[size:]
+        found += _keys(scope.rows_among(part, span), is_down, limit - len(found))
+        size *= 10
+    return found
 
 
 def _by_id_or_error(term: Term, names: Collection[str] | None) -> Term:
