@@ -47,5 +47,6 @@
   const parts = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts();
   const zone = parts.find((part) => part.type === "timeZoneName");
   for (const node of $$(".zone")) node.textContent = zone.value;
+  tick(); // before the page is shown
   onDrawn(tick);
 })();
