@@ -34,8 +34,8 @@
     minute: (t) => (Math.abs(t - now()) < 864e5 ? "" : `${day(t)} `) + clock(t).slice(0, 5),
     moment: (t) => (day(t) === day(new Date(now())) ? clock(t) : `${day(t)} ${clock(t).slice(0, 5)}`),
   };
-  function tick() {
-    for (const node of $$("time[data-kind]")) {
+  function tick(root = document) {
+    for (const node of $$("time[data-kind]", root)) {
       const at = new Date(node.dateTime), text = TEXT[node.dataset.kind]?.(at);
       if (!text || isNaN(at)) continue;
       const title = `${day(at)} ${clock(at)} ${zone.value} · ${at.toISOString()}`;
@@ -48,5 +48,8 @@
   const zone = parts.find((part) => part.type === "timeZoneName");
   for (const node of $$(".zone")) node.textContent = zone.value;
   tick(); // before the page is shown
+  document.addEventListener("htmx:before:swap", ({ detail }) => {
+    for (const { fragment } of detail.tasks) if (fragment) tick(fragment);
+  });
   onDrawn(tick);
 })();
