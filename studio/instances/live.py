@@ -70,11 +70,8 @@ def strip_piece(asked: ListAddress, counts: Mapping[str, int] | None) -> Piece:
         }
         for name in (*GROUPS, *SHOWN)
     ]
-    shown = [
-        one for one in strip if one["is_chosen"] or one["n"] is None or one["n"] or one["name"] in GROUPS
-    ]
     context = {
-        "strip": shown,
+        "strip": strip,
         "is_all": not chosen,
         "is_counted": counts is not None,
         "counted": _what_is_counted(asked.query, counts),

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
-from tests.browser.test_calm import COUNT_SHIFTS, LARGEST_SHIFT
+from tests.browser.test_calm import COUNT_SHIFTS, LARGEST_SHIFT, shift
 from tests.browser.test_journey import live
 from tests.live import LiveStack
 
@@ -139,8 +139,7 @@ def test_its_page_does_not_jump_while_more_fails(signed_in: Page, width: int) ->
     before = errored(page)
     stumble(page, 2)
     expect(page.locator("#error-figures b").first).to_have_text(str(before + 2))
-    shifts = page.evaluate("window.shifts")
-    assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, shifts
+    assert shift(page) <= LARGEST_SHIFT
 
 
 def test_decisions_need_no_javascript(

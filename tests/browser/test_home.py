@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.test_calm import COUNT_SHIFTS, LARGEST_SHIFT
+from tests.browser.test_calm import COUNT_SHIFTS, LARGEST_SHIFT, shift
 from tests.browser.test_errors import stumble
 from tests.browser.test_journey import live
 from tests.live import LiveStack
@@ -103,5 +103,4 @@ def test_it_does_not_jump_while_more_fails(night: Page, width: int) -> None:
     before = number(page)
     stumble(page, 2)
     expect(row(page).locator(".number")).to_have_text(str(before + 2))
-    shifts = page.evaluate("window.shifts")
-    assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, shifts
+    assert shift(page) <= LARGEST_SHIFT

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from playwright.sync_api import Browser, Locator, Page, StorageState, expect
 
-from tests.browser.test_calm import COUNT_SHIFTS, LARGEST_SHIFT
+from tests.browser.test_calm import COUNT_SHIFTS, LARGEST_SHIFT, shift
 from tests.browser.test_journey import NewTab, live
 from tests.browser.test_search import FITS, start
 from tests.live import LiveStack
@@ -134,8 +134,7 @@ def test_a_page_with_notes_loads_calmly(signed_in: Page) -> None:
         page.set_viewport_size({"width": width, "height": 900})
         open_nap(page, 3)
         page.wait_for_timeout(600)
-        shifts = page.evaluate("window.shifts")
-        assert sum(value for value, _ in shifts) <= LARGEST_SHIFT, (width, shifts)
+        assert shift(page) <= LARGEST_SHIFT
 
 
 def test_a_name_is_completed_by_keyboard(signed_in: Page, live_stack: LiveStack) -> None:

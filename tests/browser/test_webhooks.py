@@ -88,6 +88,7 @@ def test_it_is_made_tried_delivered_to_and_its_secret_changed(
     # Its secret is shown once: neither a reload nor the way back shows it again.
     expect(page.locator("#new-secret")).to_have_text(SECRET)
     secret, address = page.locator("#new-secret").inner_text(), page.locator("#address").inner_text()
+    live(page)  # told that it is left, the page closes its socket; one that still opens would complain
     page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
     assert SECRET.search(page.content()) is None
     page.reload()

@@ -5,7 +5,8 @@
   const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
   // Run it when the page has loaded, and again after each swap.
   function onDrawn(act) {
-    for (const name of ["DOMContentLoaded", "htmx:after:swap"]) document.addEventListener(name, () => act());
+    const moments = ["DOMContentLoaded", "htmx:after:swap", "studio:drawn"];
+    for (const name of moments) document.addEventListener(name, () => act());
   }
   // Whether this is the request that polls for what the socket may have missed.
   const isReconcile = (detail) => detail?.ctx?.sourceElement?.id === "reconcile";

@@ -40,14 +40,14 @@
   const named = (here, utc) => `${here} ${zone.value}${zone.value === "UTC" ? "" : ` · ${utc}`}`;
   const stretch = ([from, to]) =>
     named(`${exact(from)} to ${exact(to)}`, `${from.toISOString()} to ${to.toISOString()}`);
-  function tick() {
+  function tick(root = document) {
     const present = `${clock(new Date(now())).slice(0, 5)} ${zone.value}`;
-    for (const node of $$(".zone")) if (node.textContent !== present) node.textContent = present;
-    for (const node of $$("time[data-from]")) {
+    for (const node of $$(".zone", root)) if (node.textContent !== present) node.textContent = present;
+    for (const node of $$("time[data-from]", root)) {
       const title = stretch([node.dataset.from, node.dataset.to].map((text) => new Date(text)));
       if (node.title !== title) node.title = title;
     }
-    for (const node of $$("time[data-kind]")) {
+    for (const node of $$("time[data-kind]", root)) {
       const at = new Date(node.dateTime), text = TEXT[node.dataset.kind]?.(at);
       if (!text || isNaN(at)) continue;
       const title = named(whole(at), at.toISOString());
@@ -58,5 +58,9 @@
   setInterval(() => document.hidden || tick(), 1000);
   const parts = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts();
   const zone = parts.find((part) => part.type === "timeZoneName");
+  tick(); // before the page is shown
+  document.addEventListener("htmx:before:swap", ({ detail }) => {
+    for (const { fragment } of detail.tasks) if (fragment) tick(fragment);
+  });
   onDrawn(tick);
 })();

@@ -1,7 +1,7 @@
 /* The numbers of saved views: they follow the page, and are asked for again after changes, at most every 15 s. */
 (() => {
   "use strict";
-  const { $ } = Studio;
+  const { $, $$ } = Studio;
   const SOONEST_MS = 15000, LATEST_MS = 60000;
   let askedAt = Date.now(), hasNews = false;
   // A message of the socket, except the answer to a beat, says that something has changed.
@@ -14,9 +14,11 @@
     [askedAt, hasNews] = [Date.now(), false];
     $("#view-counts")?.dispatchEvent(new CustomEvent("studio:views"));
   }, 1000);
-  // On a narrow screen the open view may be outside of what is shown of the tabs.
+  // On a narrow screen what is chosen may be outside of what is shown of the tabs and of the statuses.
   addEventListener("DOMContentLoaded", () => {
-    const tabs = $("#views"), open = $("#views [aria-current]");
-    if (open) tabs.scrollLeft = open.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - open.offsetWidth) / 2;
+    for (const row of $$("#views, #strip")) {
+      const open = $("[aria-current]", row);
+      if (open) row.scrollLeft = open.offsetLeft - row.offsetLeft - (row.clientWidth - open.offsetWidth) / 2;
+    }
   });
 })();
