@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from engine.values.errors import InvalidParamsError, InvalidValueError, LimitError, ParamError
 from engine.values.json_schema import check
-from studio.approvals.controls import NOTHING, ROOT, Control, within
+from studio.approvals.controls import MOMENT, NOTHING, ROOT, Control, within
 from studio.forms.checked import MOST_PROBLEMS, Checked, Problem
 from studio.forms.json_text import read_text
 from studio.forms.typed_secrets import hidden
+
+_WITHOUT_ZONE = re.compile(r"\d{4,6}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?", re.ASCII)
 
 
 def read(
@@ -78,6 +81,8 @@ def _read(control: Control, given: Mapping[str, str], problems: list[Problem]) -
     text = given.get(control.name, "").replace("\r\n", "\n")
     if not text.strip():
         return _empty(control, text, problems)
+    if control.type == MOMENT:
+        return _with_zone(text.strip())
     if control.kind in ("text", "area"):
         return text
     if control.choices:
@@ -92,6 +97,13 @@ def _read(control: Control, given: Mapping[str, str], problems: list[Problem]) -
         where = f"Line {problem.line}, column {problem.column}: " if problem.line else ""
         problems.append(Problem(ROOT, where + problem.message, control.path))
     return checked.value if checked.is_good else NOTHING
+
+
+def _with_zone(text: str) -> str:
+    """Return a time as JSON has it. The input sends none of the zone, which is UTC."""
+    if not _WITHOUT_ZONE.fullmatch(text):
+        return text
+    return f"{text}Z" if text.count(":") == 2 else f"{text}:00Z"
 
 
 def _read_group(control: Control, given: Mapping[str, str], problems: list[Problem]) -> Any:

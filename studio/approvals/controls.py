@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from studio.display import payloads
@@ -17,8 +18,10 @@ ROOT = "answer"
 MOST_RADIOS = 4
 DEEPEST = 3
 LONG_TEXT = 120  # characters; a text that may be longer gets a text area
+LEAST_ROWS, MOST_ROWS = 2, 8  # of JSON
 _BOOLEANS = ((True, "Yes"), (False, "No"))
-_DATES = {"date": "date", "time": "time", "email": "email", "password": "password"}
+MOMENT = "datetime-local"  # the type of an input; the time that is typed is in UTC
+_DATES = {"date": "date", "time": "time", "date-time": MOMENT, "email": "email", "password": "password"}
 NOTHING = object()  # typed: left out
 
 
@@ -40,6 +43,8 @@ class Control:
     fields: tuple[schema.Field, ...] = ()  # of JSON
     schema: Mapping[str, Any] | None = None  # of JSON
     has_default: bool = False
+    example: str = ""  # of JSON
+    rows: int = 1  # of a text area
     is_secret: bool = False  # is never filled in
     text: str = ""
     problems: tuple[str, ...] = ()
@@ -48,6 +53,10 @@ class Control:
     def may_be_left(self) -> bool:
         """Whether choosing nothing is a valid choice. With a default it is not."""
         return not self.is_required and not self.has_default
+
+    @property
+    def is_moment(self) -> bool:
+        return self.type == MOMENT
 
     @property
     def id(self) -> str:
@@ -86,7 +95,7 @@ def _control(
     return replace(
         made,
         # A title from a referenced type would label all its fields alike, such as two addresses.
-        label=label and str(own.get("title") or label),
+        label=label and str(own.get("title") or label.replace("_", " ").capitalize()),
         help=str(about.get("description") or "") if depth or made.kind != "group" else "",
         is_required=is_required and not is_nullable,
         nothing=None if is_required and is_nullable else NOTHING,
@@ -123,7 +132,19 @@ def _kind(root: Mapping[str, Any], found: Mapping[str, Any], name: str, depth: i
         return _text(blank, found)
     whole = {**found, "$defs": root.get("$defs", {})} if found else {}
     text = payloads.pretty(schema.example(whole)) if depth == 0 and whole else ""
-    return replace(blank, text=text, fields=tuple(schema.fields(whole)), schema=whole)
+    example = _example(whole) if depth and whole else ""
+    rows = max(LEAST_ROWS, min(MOST_ROWS, (text or example).count("\n") + 1))
+    fields = tuple(schema.fields(whole))
+    return replace(blank, text=text, example=example, rows=rows, fields=fields, schema=whole)
+
+
+def _example(whole: Mapping[str, Any]) -> str:
+    """Return an example as JSON, on one line if it is short; none of a secret."""
+    if schema.is_secret_inside(whole, whole):
+        return ""
+    found = schema.example_of_one(whole)
+    line = json.dumps(found, ensure_ascii=False)
+    return line if len(line) <= LONG_TEXT else payloads.pretty(found)
 
 
 def _secret(blank: Control, root: Mapping[str, Any], found: Mapping[str, Any]) -> Control:
@@ -143,7 +164,10 @@ def _text(blank: Control, found: Mapping[str, Any]) -> Control:
     kind = str(found.get("format", ""))
     is_long = not kind and found.get("maxLength", LONG_TEXT + 1) > LONG_TEXT
     limits = (("maxlength", str(found["maxLength"])),) if "maxLength" in found else ()
-    return replace(blank, kind="area" if is_long else "text", type=_DATES.get(kind, "text"), limits=limits)
+    rows = 1 if "maxLength" not in found else 3
+    return replace(
+        blank, kind="area" if is_long else "text", type=_DATES.get(kind, "text"), limits=limits, rows=rows
+    )
 
 
 def _innermost(root: Mapping[str, Any], node: Any) -> tuple[Mapping[str, Any], bool]:
@@ -183,13 +207,26 @@ def _types(found: Mapping[str, Any]) -> set[str]:
 
 
 def _limits(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for word, attribute in (("minimum", "min"), ("maximum", "max")):
-        if isinstance(found.get(word), int | float):
-            yield attribute, json.dumps(found[word])
+    for option in (found, *(found.get("anyOf") or ())):
+        for word, attribute in (("minimum", "min"), ("maximum", "max")):
+            if isinstance(option.get(word), int | float):
+                yield attribute, json.dumps(option[word])
 
 
 def _typed(control: Control, value: Any) -> str:
     """Return a value as text in its control."""
+    if control.type == MOMENT:
+        return _in_utc(str(value))
     if control.kind in ("text", "area"):
         return str(value)
     return payloads.pretty(value) if control.kind == "json" else json.dumps(value)
+
+
+def _in_utc(text: str) -> str:
+    """Return a time as the input shows it: in UTC, without its zone."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    at = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+    return at.isoformat(timespec="seconds" if at.second else "minutes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,23 @@ def fields(schema: Mapping[str, Any] | None) -> list[Field]:
 def example(schema: Mapping[str, Any] | None) -> Any:
     """Return an example made of defaults, examples and types. It shows the structure and may be invalid."""
     return _example(schema, schema, 0) if schema else {}
+
+
+def example_of_one(schema: Mapping[str, Any]) -> Any:
+    """Return an example in which a list has an item and a text is not empty."""
+    found = resolve(schema, schema)
+    made = _example(schema, schema, 0)
+    if found.get("type") == "array" and isinstance(found.get("items"), Mapping) and not made:
+        made = [_example(schema, found["items"], 1)]
+    return _with_texts(made)
+
+
+def _with_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _with_texts(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with_texts(one) for one in value]
+    return "text" if value == "" else value
 
 
 def _properties(root: Mapping[str, Any], node: Mapping[str, Any], depth: int) -> Iterator[Field]:
@@ -99,13 +116,12 @@ def _type(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()
     return f"{kind} ({node['format']})" if node.get("format") else str(kind)
 
 
-_LIMITS = {
-    "minimum": "≥",
-    "exclusiveMinimum": ">",
-    "maximum": "≤",
-    "exclusiveMaximum": "<",
-    "pattern": "matches",
-}
+_BOUNDS = (
+    ("minimum", "at least"),
+    ("exclusiveMinimum", "more than"),
+    ("maximum", "at most"),
+    ("exclusiveMaximum", "less than"),
+)
 _SIZES = {"character": ("minLength", "maxLength"), "item": ("minItems", "maxItems")}
 
 
@@ -113,19 +129,46 @@ def _rules(node: Any, found: Mapping[str, Any]) -> Iterator[str]:
     both = {**found, **(node if isinstance(node, Mapping) else {})}
     yield from rules(both)
     if "default" in both and both["default"] is not None:
-        is_long = isinstance(both["default"], dict | list)
-        yield "has a default" if is_long else f"default: {json.dumps(both['default'], ensure_ascii=False)}"
+        yield _default(both["default"])
 
 
-def rules(both: Mapping[str, Any]) -> Iterator[str]:
-    """Say in a few signs what a value must keep to."""
-    for option in [both, *(both.get("anyOf") or [])]:
-        for word, sign in _LIMITS.items():
-            if word in option:
-                yield f"{sign} {option[word]}"
-        for unit, (least, most) in _SIZES.items():
-            if least in option or most in option:
-                yield _size(option.get(least), option.get(most), unit)
+def _default(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return f"default: {'none' if isinstance(value, list) else 'empty'}" if not value else "has a default"
+    if isinstance(value, bool):
+        return f"default: {'yes' if value else 'no'}"
+    return "default: empty" if value == "" else f"default: {json.dumps(value, ensure_ascii=False)}"
+
+
+def rules(both: Mapping[str, Any]) -> list[str]:
+    """Say in a few words what a value must keep to, each rule once."""
+    options = [both, *(both.get("anyOf") or [])]
+    found = [rule for option in options for rule in _rules_of(option)]
+    # The pattern of a decimal number as text says nothing more than its limits.
+    if not {"number", "string"} <= {str(option.get("type")) for option in options}:
+        examples = [one for option in options for one in option.get("examples") or ()]
+        found += [_pattern(str(option["pattern"]), examples) for option in options if "pattern" in option]
+    return list(dict.fromkeys(found))
+
+
+def _rules_of(option: Mapping[str, Any]) -> Iterator[str]:
+    least, most = option.get("minimum"), option.get("maximum")
+    if least is not None and most is not None:
+        yield f"{_number(least)} to {_number(most)}"
+    for word, said in _BOUNDS:
+        if word in option and not (word in ("minimum", "maximum") and None not in (least, most)):
+            yield f"{said} {_number(option[word])}"
+    for unit, (fewest, longest) in _SIZES.items():
+        if fewest in option or longest in option:
+            yield _size(option.get(fewest), option.get(longest), unit)
+
+
+def _pattern(pattern: str, examples: Sequence[Any]) -> str:
+    return f"matches {pattern}" + (f", such as {examples[0]}" if examples else "")
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:,}"
 
 
 def _size(least: int | None, most: int | None, unit: str) -> str:

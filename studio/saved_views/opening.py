@@ -13,7 +13,7 @@ from studio.saved_views.built_in import BY_SLUG, BuiltIn
 from studio.saved_views.rules import is_outdated
 from studio.saved_views.search import Search
 
-GONE = "This view does not exist any more."
+GONE = "This view no longer exists."
 PERSONAL = "This view is personal: only the person who saved it can open it."
 OUTDATED = "The search of this view is not understood any more. Fix it, then save it again."
 

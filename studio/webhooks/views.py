@@ -81,7 +81,7 @@ def rotate(request: HttpRequest, key: int) -> HttpResponse:
 def delete(request: HttpRequest, key: int) -> HttpResponse:
     hook, reason = queries.hook_of(key), request.POST.get("reason", "").strip()
     if not reason:
-        return hook_page(request, hook, status=422, refused="Not deleted. Say why.")
+        return hook_page(request, hook, status=422, refused="Not deleted. Enter a reason.")
     try:
         hooks.delete(hook, by=request.user, reason=reason)
     except RepriseError as error:

@@ -57,6 +57,14 @@ def test_what_fails_is_one_row_that_grows_live_and_opens_by_keys(night: Page) ->
     page.wait_for_url(re.compile(r"/(errors|instances|workers|approvals|schedules|workflows)/"))
 
 
+def test_a_row_opens_wherever_it_is_pressed(night: Page) -> None:
+    page = night
+    page.goto("/")
+    title = row(page).get_by_role("link", name=TITLE, exact=True).get_attribute("href")
+    row(page).locator(".number").click()
+    page.wait_for_url(f"**{title}")
+
+
 def test_the_switch_leaves_what_is_mine_and_stays_in_the_address(night: Page) -> None:
     page = night
     page.goto("/")

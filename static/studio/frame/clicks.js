@@ -1,4 +1,4 @@
-/* Click actions that attributes name: copy, open and close a dialog, change the theme. */
+/* Click actions that attributes name: copy, open and close a dialog, change the theme. Groups on Home open, too. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
@@ -40,6 +40,15 @@
       node.closest("dialog").close();
     }
   });
+  // A group on Home opens wherever it is pressed, unless somebody selects its text.
+  document.addEventListener("click", (event) => {
+    const group = event.target.closest(".groups > li");
+    if (!group || event.target.closest("a, button, form") || String(getSelection())) return;
+    const link = $("a.title", group);
+    if (event.ctrlKey || event.metaKey) window.open(link.href);
+    else link.click();
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     const status = $("dialog[data-open]");
     if (status) open(status);

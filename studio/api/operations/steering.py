@@ -114,7 +114,7 @@ def retry_now(request: ApiRequest, name: str, id: str, body: Because) -> HttpRes
     summary="Wake now",
 )
 def wake_now(request: ApiRequest, name: str, id: str, body: Wake) -> HttpResponse:
-    """End its sleeps, or the one that is named. Waits for events, answers and children go on."""
+    """End its sleeps, or the one that is named. Waits for events, answers and children are not affected."""
     return _steer(
         request,
         name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Literal
@@ -69,6 +69,45 @@ def test_each_field_has_the_control_of_its_type() -> None:
     by_key = {one.key: one for one in form_of(Everything).children}
     assert by_key["many"].limits == (("step", "1"), ("min", "1"), ("max", "9"))
     assert (by_key["day"].type, by_key["short"].limits) == ("date", (("maxlength", "20"),))
+
+
+class Stay(BaseModel):
+    since: datetime = datetime(2026, 11, 27, 12, 30, tzinfo=UTC)
+    until: datetime | None = None
+    price: Decimal = Field(ge=0, le=1000)
+    city: str = "Berlin"
+    story: str = Field("", max_length=400)
+    guests: list[str] = []
+    rooms: list[Where] = Field(min_length=1)
+    board_type: Colour = Colour.RED
+
+
+def test_a_control_suits_what_is_typed() -> None:
+    by_key = {one.key: one for one in form_of(Stay).children}
+    since, until, price = by_key["since"], by_key["until"], by_key["price"]
+    assert (since.type, since.text, since.is_moment) == ("datetime-local", "2026-11-27T12:30", True)
+    assert (until.type, until.text) == ("datetime-local", "")
+    assert (price.limits, price.rules) == (
+        (("step", "any"), ("min", "0.0"), ("max", "1000.0")),
+        ("0 to 1,000",),
+    )
+    assert [by_key[key].rows for key in ("city", "story", "guests", "rooms")] == [1, 3, 2, 2]
+    assert (by_key["guests"].example, by_key["rooms"].example) == (
+        '["text"]',
+        '[{"city": "text", "zip": null}]',
+    )
+    assert by_key["board_type"].label == "Board type"
+
+
+def test_a_time_without_a_zone_is_in_utc() -> None:
+    given = {"answer/since": "2026-11-28T09:05", "answer/until": "2026-11-28T09:05:07", "answer/price": "3"}
+    given |= {"answer/rooms": '[{"city": "Ulm"}]'}
+    found = read(form_of(Stay), given, Stay.model_json_schema())
+    assert found.problems == ()
+    assert (found.value["since"], found.value["until"]) == ("2026-11-28T09:05:00Z", "2026-11-28T09:05:07Z")
+    assert Stay.model_validate(found.value).since == datetime(2026, 11, 28, 9, 5, tzinfo=UTC)
+    wrong = read(form_of(Stay), given | {"answer/since": "soon"}, Stay.model_json_schema())
+    assert [problem.path for problem in wrong.problems] == ["since"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from typing import Literal
 
 from pydantic import BaseModel, Field, RootModel, TypeAdapter
@@ -47,11 +48,36 @@ def test_fields_are_listed_nested_with_type_and_rules() -> None:
         (0, "customer", "string", True, ()),
         (0, "items", "list of object", True, ("at least 1 item",)),
         (1, "sku", "string", True, ("at least 1 character",)),
-        (1, "quantity", "integer", True, ("> 0",)),
+        (1, "quantity", "integer", True, ("more than 0",)),
         (0, "ship_by", "string (date) or null", False, ()),
         (0, "priority", "normal | express", False, ('default: "normal"',)),
     ]
     assert rows[2].description == "As on the shelf"
+
+
+class Rated(BaseModel):
+    name: str = Field(min_length=3, max_length=60)
+    note: str | None = Field(None, max_length=400)
+    code: str = Field(pattern=r"^[A-Z]-\d+$", examples=["A-17"])
+    price: Decimal = Field(ge=0, le=1000)
+    share: float = Field(gt=0, lt=0.5)
+    many: int = Field(ge=2)
+    vip: bool = False
+    tags: list[str] = []
+
+
+def test_each_rule_is_said_once_and_in_words() -> None:
+    rows = schema.fields(TypeAdapter(Rated).json_schema())
+    assert {row.name: row.rules for row in rows} == {
+        "name": ("3–60 characters",),
+        "note": ("at most 400 characters",),
+        "code": (r"matches ^[A-Z]-\d+$, such as A-17",),
+        "price": ("0 to 1,000",),
+        "share": ("more than 0", "less than 0.5"),
+        "many": ("at least 2",),
+        "vip": ("default: no",),
+        "tags": ("default: none",),
+    }
 
 
 def test_the_example_comes_from_defaults_examples_and_types() -> None:

@@ -95,9 +95,7 @@ def test_a_deleted_view_falls_back_to_all(viewer: Client) -> None:
     assert "Delete Mine?" in page_of(viewer, f"/instances/views/?delete={view.slug}")
     viewer.post(f"/instances/views/{view.slug}/delete/")
     assert not SavedView.objects.exists()
-    assert "does not exist any more. All instances are shown." in page_of(
-        viewer, f"/instances/?view={view.slug}"
-    )
+    assert "no longer exists. All instances are shown." in page_of(viewer, f"/instances/?view={view.slug}")
     page_of(viewer, f"/instances/?view={'x' * 500}%00")
 
 

@@ -206,7 +206,7 @@ class TestLists:
         assert f'id="t-{mine.pk}"' in page
         assert f'id="t-{other.pk}"' not in page
         assert f'id="t-{team.pk}"' not in page
-        assert "Everybody&#x27;s" not in page
+        assert "Everyone's" not in page
         assert "tokens/people/" not in page
 
     def test_admins_see_everybodys(self, signed_in: SignIn) -> None:
