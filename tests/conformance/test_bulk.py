@@ -25,10 +25,12 @@ from engine import (
     workflows,
 )
 from engine.jobs import actions, batch, removal, selection, steering
+from engine.jobs.surroundings import Surroundings, surroundings
 from engine.models import Attempt, Audit, BulkItem, BulkJob, Instance, Step
 from engine.steer import lifecycle
 from engine.steer.clock import database_time
 from engine.values.errors import DeclarationError
+from engine.values.identity import new_instance_id
 from tests.stories import run_to_end, wait_until
 
 pytestmark = pytest.mark.usefixtures("nothing_is_violated")
@@ -113,6 +115,28 @@ def statuses() -> list[str]:
 
 
 # The set
+
+
+def test_an_id_that_has_a_job_starts_none(order: Any) -> None:
+    failed, wanted = ended(order, 2), new_instance_id()
+    first = steering.start_once(wanted, "retry", instances=failed[:1])
+    again = steering.start_once(wanted, "retry", instances=failed)
+    assert (first.id, again.id, again.total) == (wanted, wanted, 1)
+    assert BulkJob.objects.count() == 1
+
+
+def test_the_surroundings_name_workflows_what_was_rolled_back_and_other_jobs(
+    order: Any, waiting: Any
+) -> None:
+    failed, others = ended(order, 2), started(waiting, 1)
+    job = bulk.start("retry", instances=failed[:1])
+    found = surroundings("restart", instances=[*failed, *others])
+    assert found.workflows == (("bulk-order", 2), ("bulk-waiting", 1))
+    assert [(one.job, one.action, one.count) for one in found.overlaps] == [(job.id, "retry", 1)]
+    run(job)
+    assert surroundings("restart", "workflow:bulk-order", workflows=["bulk-waiting"]) == Surroundings(
+        (), (), ()
+    )
 
 
 def test_a_retry_of_all_that_failed_runs_each_step_again_with_its_key(order: Any, provider: Provider) -> None:
