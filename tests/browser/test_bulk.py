@@ -103,6 +103,12 @@ def test_all_that_match_by_keys_with_text_that_survives_esc(signed_in: Page, mad
     said(page, "3 selected")
     page.keyboard.press("Escape")
     expect(page.locator("#ticks")).to_be_hidden()
+    for key in ("g", "a"):  # to the approvals, and not all
+        page.keyboard.press(key)
+    page.wait_for_url("**/approvals/")
+    page.go_back()
+    live(page)
+    expect(page.locator("#ticks")).to_be_hidden()
     page.keyboard.press("a")
     said(page, "All 4 that match")
     page.keyboard.press("y")

@@ -141,4 +141,6 @@ def test_the_person_on_call_finds_the_outage_pauses_and_lets_all_go_on(
             live(page)
             expect(outage).to_have_count(1)
             expect(outage).to_contain_text("5")
-            expect(page.locator("h1")).to_contain_text("1 instance of take-payment failed in check the card at")
+            expect(page.locator("h1")).to_contain_text(
+                "1 instance of take-payment failed in check the card at"
+            )

@@ -30,6 +30,7 @@ from engine import (
 )
 from engine.jobs import actions, batch, removal, selection, steering
 from engine.jobs.naming import named
+from engine.jobs.surroundings import Surroundings, surroundings
 from engine.models import Attempt, Audit, BulkItem, BulkJob, Instance, Step
 from engine.steer import lifecycle
 from engine.steer.clock import database_time
@@ -124,6 +125,20 @@ def statuses() -> list[str]:
 
 
 # The set
+
+
+def test_the_surroundings_name_workflows_what_was_rolled_back_and_other_jobs(
+    order: Any, waiting: Any
+) -> None:
+    failed, others = ended(order, 2), started(waiting, 1)
+    job = bulk.start("retry", instances=failed[:1])
+    found = surroundings("restart", instances=[*failed, *others])
+    assert found.workflows == (("bulk-order", 2), ("bulk-waiting", 1))
+    assert [(one.job, one.action, one.count) for one in found.overlaps] == [(job.id, "retry", 1)]
+    run(job)
+    assert surroundings("restart", "workflow:bulk-order", workflows=["bulk-waiting"]) == Surroundings(
+        (), (), ()
+    )
 
 
 def test_a_retry_of_all_that_failed_runs_each_step_again_with_its_key(order: Any, provider: Provider) -> None:

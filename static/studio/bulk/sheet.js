@@ -26,8 +26,8 @@
     const answer = await fetch(address, request).catch(() => null);
     const to = answer?.headers.get("HX-Redirect");
     if (answer?.ok && to) {
-      sessionStorage.removeItem("studio-ticks"); // they are in the job now
       location.assign(to);
+      sessionStorage.removeItem("studio-ticks"); // they are in the job now
     }
     else if ([200, 409, 422].includes(answer?.status)) show(await answer.text());
     else if (answer && !body) location.assign(address);

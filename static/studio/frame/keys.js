@@ -24,6 +24,7 @@
     const key = event.key;
     if (pending === "g") {
       pending = "";
+      event.stopImmediatePropagation(); // the letter means nothing else then
       $$("[data-go]").find((link) => link.dataset.go === key)?.click();
     } else if (key === "g") {
       pending = "g";

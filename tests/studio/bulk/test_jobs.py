@@ -76,10 +76,10 @@ def test_the_page_says_what_set_when_it_was_fixed_and_each_outcome(
     assert "What came later is not part of it. By ana Reason The bank <b>is</b> back." in said
     assert "ana started it" in said
     skipped = read(people(name="bo"), f"/bulk/{job.id}/?outcome=skipped")
-    assert f"skipped {rolled_back.id} orders Its steps were rolled back, so it cannot be retried." in skipped
+    assert f"{rolled_back.id} orders skipped Its steps were rolled back, so it cannot be retried." in skipped
     assert good[0].id not in skipped
     # What became of those that were retried: the bank is still down.
-    assert f"done {good[0].id} orders errored" in read(people(name="cy"), f"/bulk/{job.id}/?outcome=done")
+    assert f"{good[0].id} orders done errored" in read(people(name="cy"), f"/bulk/{job.id}/?outcome=done")
 
 
 def test_its_instances_are_paged_and_link_to_their_pages(
@@ -104,7 +104,7 @@ def test_an_instance_that_was_deleted_meanwhile_is_still_named(people: People, f
     one.delete()
     run(job.id)
     said = read(people(), f"/bulk/{job.id}/")
-    assert f"skipped {one.id} orders It was deleted. deleted" in said
+    assert f"{one.id} orders skipped It was deleted. deleted" in said
 
 
 @pytest.mark.parametrize("id", ["no-such-job", "reprise.bulk", "x" * 100])
@@ -162,7 +162,7 @@ def test_what_failed_is_done_again(
     client, where = people(), f"/bulk/{job.id}/"
     said = read(client, where)
     assert "Retry the 2 that failed" in said
-    assert f"failed {found[0].id} orders broken" in said
+    assert f"{found[0].id} orders failed broken" in said
     assert client.post(f"{where}retry-failed/").status_code == 302
     assert bulk.get(job.id).left == 2
     assert run(job.id).done == 2
