@@ -38,13 +38,21 @@ _UNDER_WAY = f"""
     SELECT count(*) FROM ({_LATEST}) AS latest JOIN engine_instance i ON i.key = latest.instance_key
     WHERE i.status IN ('queued', 'running') OR i.status = 'waiting' AND i.waiting_for = 'retry'
 """  # noqa: S608
+# An instance whose rollback was retried ends as errored, too, when the rollback has succeeded.
+_HAS_FAILED = """
+    (i.status IN ('errored', 'terminated') AND i.rollback = 'failed'
+     OR i.status = 'paused' AND i.pause_reason IS NOT NULL
+     OR i.status = 'errored' AND NOT (i.rollback = 'complete' AND EXISTS (
+        SELECT FROM engine_audit a
+        WHERE a.instance_key = i.key AND a.verb = 'retry_rollback' AND a.outcome = 'done' AND a.at >= %(since)s)))
+"""
 # With its generation of now, so that the job can retry it.
 _FAILED_AGAIN = f"""
     UPDATE engine_bulk_item item
     SET outcome = 'failed', code = '{FAILED_AGAIN}', generation = i.generation, at = %(now)s
     FROM ({_LATEST}) AS latest JOIN engine_instance i ON i.key = latest.instance_key
     WHERE item.job_id = %(job)s AND item.position = latest.position AND item.outcome = 'done'
-      AND (i.status = 'errored' OR i.status = 'paused' AND i.pause_reason IS NOT NULL)
+      AND {_HAS_FAILED}
 """  # noqa: S608
 
 
@@ -93,7 +101,7 @@ def count_failed_again(job: BulkJob) -> None:
     if job.action not in GO_ON:
         return
     with connection.cursor() as cursor:
-        cursor.execute(_FAILED_AGAIN, {"job": job.key, "now": database_time()})
+        cursor.execute(_FAILED_AGAIN, {"job": job.key, "now": database_time(), "since": job.created_at})
         count = cursor.rowcount
     if count:
         BulkJob.objects.filter(key=job.key).update(done=F("done") - count, failed=F("failed") + count)
@@ -125,12 +133,13 @@ def reason_to_pause(before: BulkJob, after: BulkJob, instance: Instance) -> str:
     if pace.stop_after is not None and after.failed > before.failed:
         failed = _failures_since(after, instance)
         if failed >= pace.stop_after:
-            return f"{failed:,} new failure{'s' * (failed != 1)}. Resume it to go on."
+            return f"{failed:,} new failure{'s' * (failed != 1)}. Resume the job to go on."
     if (
         pace.ask_after is not None
         and before.done + before.failed < pace.ask_after <= after.done + after.failed
     ):
-        return f"It asks after {pace.ask_after:,}, as it was told. Resume it to go on."
+        tried = "has" if pace.ask_after == 1 else f"{pace.ask_after:,} have"
+        return f"The first {tried} been tried. Resume the job to go on."
     return ""
 
 

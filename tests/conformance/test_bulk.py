@@ -532,7 +532,7 @@ def test_the_job_pauses_after_the_first_until_somebody_says_go_on(waiting: Any) 
     started(waiting, 3)
     job = pausing(bulk.start("pause", "workflow:bulk-waiting", ask_after=1))
     assert (job.status, job.done, job.left) == ("paused", 1, 2)
-    assert job.pause_reason == "It asks after 1, as it was told. Resume it to go on."
+    assert job.pause_reason == "The first has been tried. Resume the job to go on."
     bulk.resume(job.id, by="ana")
     done = run(job)
     assert (done.status, done.done, done.pause_reason) == ("complete", 3, "")
@@ -552,7 +552,7 @@ def test_what_is_retried_and_fails_again_stops_the_job(order: Any, provider: Pro
     ended(order, 4)
     job = pausing(bulk.start("retry", "workflow:bulk-order", at_once=2, stop_after=2))
     assert (job.status, job.done, job.failed, job.left) == ("paused", 0, 2, 2)
-    assert job.pause_reason == "2 new failures. Resume it to go on."
+    assert job.pause_reason == "2 new failures. Resume the job to go on."
     failed = bulk.items(job.id, outcome="failed")
     assert [(one.id, one.generation, one.code, one.message) for one in failed] == [
         ("i-0", 2, "failed_again", "It went on and has failed again."),
@@ -566,6 +566,28 @@ def test_what_is_retried_and_fails_again_stops_the_job(order: Any, provider: Pro
     done = run(job)
     assert (done.status, done.done, done.failed) == ("complete", 4, 0)
     wait_until(lambda: statuses() == ["complete"] * 4)
+
+
+def test_a_rollback_that_was_retried_fails_again_only_if_the_rollback_does(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def undo(ctx: RollbackContext) -> None:
+        if provider.is_down:
+            raise ConnectionError("The provider is down.")
+
+    @workflow("bulk-half-undone")
+    async def half_undone(step: WorkflowStep) -> None:
+        await step.do("book", lambda: 1, rollback=undo, rollback_options={"max_attempts": 1})
+        await step.fail("no")
+
+    ended(half_undone, 3)
+    monkeypatch.setattr(batch, "SIZE", 1)
+    job = pausing(bulk.start("retry", "workflow:bulk-half-undone", at_once=1, stop_after=1))
+    assert (job.done, job.failed, job.left) == (0, 1, 2)
+    provider.is_down = False
+    bulk.resume(job.id)
+    done = run(job)
+    assert (done.status, done.done, done.failed) == ("complete", 2, 1)
 
 
 def test_failures_before_a_resume_are_not_new(waiting: Any, monkeypatch: pytest.MonkeyPatch) -> None:

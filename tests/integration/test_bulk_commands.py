@@ -170,7 +170,7 @@ def test_a_job_that_pauses_itself_says_why_and_goes_on(monkeypatch: pytest.Monke
         f"paused   {bulk.get('night').paused_at:%Y-%m-%d %H:%M:%S} UTC",
         "pace     10 at a time, asks after 1",
         "so far   1 of 2 done, 1 left.",
-        "because  It asks after 1, as it was told. Resume it to go on.",
+        "because  The first has been tried. Resume the job to go on.",
     ]
     assert answer("bulk", "show", "night")["job"]["pace"] == {
         "at_once": 10,

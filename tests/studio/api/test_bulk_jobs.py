@@ -122,7 +122,7 @@ class TestStarting:
         asked = read(program.get(f"/bulk-jobs/{job['id']}"))["job"]
         assert (asked["status"], asked["pause_reason"]) == (
             "paused",
-            "It asks after 1, as it was told. Resume it to go on.",
+            "The first has been tried. Resume the job to go on.",
         )
         assert read(program.post(f"/bulk-jobs/{job['id']}/resume"))["job"]["pause_reason"] == ""
 
