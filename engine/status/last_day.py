@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from math import ceil
+from typing import Any
 
 from django.db import connection
 
@@ -118,7 +119,7 @@ def last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, 
     """Return the last 24 hours of each of these workflows, with one query after a look at the clock."""
     since = (now or database_time()).astimezone(UTC).replace(second=0, microsecond=0) - timedelta(days=1)
     first_hour = since.replace(minute=0) + timedelta(hours=1)
-    values = {
+    values: dict[str, Any] = {
         "names": list(names),
         "since": since,
         "first_hour": first_hour,

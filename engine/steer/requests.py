@@ -71,7 +71,11 @@ OPEN_SQL = """
        SELECT FROM engine_event e
         WHERE e.instance_id = i.key AND e.dedup_key = %(type)s || r.generation::text || ':' || r.seq::text)
 """
-OPEN_VALUES = {"final": [str(status) for status in FINAL], "commit": COMMIT, "type": REQUEST_TYPE}
+OPEN_VALUES: dict[str, Any] = {
+    "final": [str(status) for status in FINAL],
+    "commit": COMMIT,
+    "type": REQUEST_TYPE,
+}
 
 
 def open_requests() -> QuerySet[OpenRequest]:

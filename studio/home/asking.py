@@ -55,23 +55,14 @@ def read(names: Sequence[str], user: Any) -> list[Asking]:
     values = requests.OPEN_VALUES | {"names": [*names], "cap": CAP}
     with connection.cursor() as cursor:
         cursor.execute(_OPEN, values)
-        return [_asking(row[:3], *row[3:], user) for row in cursor.fetchall()]
+        return [_asking(row, user) for row in cursor.fetchall()]
 
 
-def _asking(
-    place: tuple[int, ...],
-    workflow: str,
-    instance_id: str,
-    name: str,
-    message: str,
-    opened_at: datetime,
-    expires_at: datetime | None,
-    assignees: Sequence[str],
-    user: Any,
-) -> Asking:
+def _asking(row: Sequence[Any], user: Any) -> Asking:
+    key, generation, seq, workflow, instance_id, name, message, opened_at, expires_at, assignees = row
     asked = Asked(message, None, tuple(assignees))
     return Asking(
-        ref="-".join(map(str, place)),
+        ref=f"{key}-{generation}-{seq}",
         workflow=workflow,
         id=instance_id,
         name=name,

@@ -59,7 +59,7 @@ def home_address(who: str) -> str:
 
 
 def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
-    """Read what needs attention in these workflows, for any number of instances with at most 20 queries."""
+    """Read what needs attention in these workflows, for any number of instances with at most 26 queries."""
     now = database_now()
     living = ALIVE.rows()
     person = user.get_username() if hasattr(user, "get_username") else ""

@@ -15,7 +15,8 @@ from studio.display.at_least import AtLeast, counted
 COUNT_CAP = 10_001
 
 # Each count stops at the cap: a page never counts a million rows to show "many". All are of an index only: that of the
-# lists, and for what waits the one of what it waits for.
+# lists, and for what waits the one of what it waits for. With plain equalities the planner may take that of the lists
+# there, too, and read each row that waits to find a few that wait for a retry; row comparisons prevent that.
 _OF_EACH = """
 SELECT name.workflow, state.status, '' AS waiting_for, counted.n
   FROM unnest(%(names)s::text[]) AS name(workflow)
@@ -32,8 +33,9 @@ SELECT name.workflow, 'waiting', kind.waiting_for, counted.n
  CROSS JOIN LATERAL (
        SELECT count(*) AS n
          FROM (SELECT FROM engine_instance i
-                WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = kind.waiting_for
-                LIMIT %(cap)s) AS capped) AS counted
+                WHERE i.status = 'waiting' AND (i.workflow, i.waiting_for) >= (name.workflow, kind.waiting_for)
+                  AND (i.workflow, i.waiting_for) <= (name.workflow, kind.waiting_for)
+                ORDER BY i.workflow, i.waiting_for, i.key DESC LIMIT %(cap)s) AS capped) AS counted
  WHERE counted.n > 0
 """
 # The same for all together: whatever the number of workflows, no more rows are counted. The inner LIMIT keeps each
@@ -57,8 +59,9 @@ SELECT '', 'waiting', kind.waiting_for, counted.n
          FROM (SELECT FROM unnest(%(names)s::text[]) AS name(workflow)
                 CROSS JOIN LATERAL (
                       SELECT FROM engine_instance i
-                       WHERE i.workflow = name.workflow AND i.status = 'waiting'
-                         AND i.waiting_for = kind.waiting_for LIMIT %(cap)s) AS of_one
+                       WHERE i.status = 'waiting' AND (i.workflow, i.waiting_for) >= (name.workflow, kind.waiting_for)
+                         AND (i.workflow, i.waiting_for) <= (name.workflow, kind.waiting_for)
+                       ORDER BY i.workflow, i.waiting_for, i.key DESC LIMIT %(cap)s) AS of_one
                 LIMIT %(cap)s) AS capped) AS counted
  WHERE counted.n > 0
 """

@@ -71,6 +71,12 @@ def test_verify_finds_nothing_wrong(home: Path, server: EmbeddedServer) -> None:
     assert (wrong, done.returncode) == ([], 0), done.stderr
 
 
+def test_what_has_started_and_ended_is_added_up(rows: psycopg.Connection) -> None:
+    """As workers do; pages would read each change otherwise."""
+    assert rows.execute("SELECT count(*) FROM engine_workflow_count_delta").fetchone() == (0,)
+    assert rows.execute("SELECT sum(amount) FROM engine_workflow_count").fetchone() != (None,)
+
+
 def test_workers_are_possible(rows: psycopg.Connection) -> None:
     with rows.cursor() as cursor:
         found = [look(cursor, one) for one in WORKERS]

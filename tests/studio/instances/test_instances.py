@@ -16,6 +16,7 @@ from engine import WorkflowStep, workflow
 from engine.models import Instance
 from engine.status import search
 from engine.status.gathering import without_values
+from engine.status.searching import newest
 from studio.frame.patience import TooSlowError, patience
 from studio.instances import queries, status_counts
 from studio.workflows import queries as overviews
@@ -362,4 +363,30 @@ def test_the_overviews_never_walk_past_the_rows_of_other_workflows() -> None:
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "engine_instance_list" in plan
     assert "pkey" not in plan
+    assert "Seq Scan" not in plan
+
+
+@pytest.mark.parametrize("statement", [status_counts._OF_EACH, status_counts._OF_ALL, newest._NEWEST])
+def test_what_waits_is_counted_and_found_by_what_it_waits_for(statement: str) -> None:
+    """Among many that wait for something else, and without reading their rows to know for what."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, waiting_for, params, wake_at)"
+            " SELECT 'bulk-' || n % 3, 'b-' || n, 'waiting', CASE n % 99 WHEN 0 THEN 'retry' ELSE 'sleep' END, '{}',"
+            " now() FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+        # As if it had been vacuumed, which a transaction cannot do.
+        cursor.execute("UPDATE pg_class SET relallvisible = relpages WHERE oid = 'engine_instance'::regclass")
+        values = {
+            "names": ["bulk-1", "tick"],
+            "statuses": ["queued"],
+            "kinds": ["retry"],
+            "cap": 10_001,
+            "most": 200,
+        }
+        cursor.execute(f"EXPLAIN {statement}", values)
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Index Only Scan using engine_instance_waiting" in plan
+    assert "(ROW(workflow, waiting_for) >= " in plan
     assert "Seq Scan" not in plan
