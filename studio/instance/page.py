@@ -12,7 +12,7 @@ from engine.models import Event, Instance, Log, Step
 from engine.status.facts import OpenStep
 from engine.status.generations import Generations
 from engine.status.record import Record
-from engine.status.sentences.sentence import Sentence
+from engine.status.sentences.sentence import LONGEST_ERROR, Sentence
 from engine.values.errors import CodeChangedError
 from engine.values.states import Action, allows
 from studio.display import payloads
@@ -56,6 +56,14 @@ class InstancePage:
     @property
     def why(self) -> Sentence:
         return self.record.status_line
+
+    @property
+    def has_said_error(self) -> bool:
+        """Whether the sentence above has all of the error but its traceback."""
+        if self.failure is None or self.is_past or self.instance.status != "errored":
+            return False
+        text = f"{self.failure.type}: {self.failure.message}"
+        return bool(self.failure.traceback) and "\n" not in text and len(text) <= LONGEST_ERROR
 
     @property
     def began_at(self) -> datetime:

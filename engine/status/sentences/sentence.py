@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from engine.status.sentences.bidi import isolated
 from engine.values.durations import format_duration
 
+LONGEST_ERROR = 300  # characters
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -85,4 +87,4 @@ def error_text(error: dict[str, object] | None) -> str:
     kind, message = (error or {}).get("type") or "an unknown error", (error or {}).get("message")
     # The message of step.fail() is complete.
     text = f"{kind}: {message}" if message and kind != "WorkflowFailed" else f"{message or kind}"
-    return isolated(text if len(text) <= 300 else text[:299] + "…")
+    return isolated(text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…")

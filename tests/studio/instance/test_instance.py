@@ -424,3 +424,16 @@ def test_every_state_has_a_page_and_every_id_on_it_is_unique(operator: Client, s
     ids = re.findall(r'\sid="([^"]*)"', page_of(operator, instance))
     assert "" not in ids
     assert sorted(ids) == sorted(set(ids))
+
+
+@pytest.mark.parametrize(("message", "is_repeated"), [("no seat left", False), ("no seat\nleft", True)])
+def test_an_error_that_the_sentence_above_has_is_not_repeated(
+    operator: Client, message: str, is_repeated: bool
+) -> None:
+    instance = factories.instance("errored", error={**factories.FAILURE, "message": message})
+    page = page_of(operator, instance)
+    result = page[page.index('id="result"') :]
+    result = result[: result.index("</section>")]
+    assert ("<strong>TimeoutError</strong>" in result) == is_repeated
+    assert "Traceback" in result
+    assert "no seat" in page[page.index('id="why"') : page.index('id="actions"')]
