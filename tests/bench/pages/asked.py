@@ -49,6 +49,8 @@ PAGES = (
     Asked("/errors/", "query=timeout"),
     Asked("/errors/{failure}/"),
     Asked("/errors/{failure}/", "span=hour&kind=went_on"),
+    Asked("/bulk/"),
+    Asked("/bulk/new/", "action=retry&q=error-group:{failure}+status:errored"),
     Asked("/instances/"),
     Asked("/instances/", "before={middle}"),
     Asked("/instances/", "after={middle}"),
