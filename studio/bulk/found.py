@@ -57,6 +57,16 @@ class Found:
         return self.preview.action
 
     @property
+    def runs(self) -> bool:
+        """Whether the instances run afterwards, so that they can fail again."""
+        return self.action in ("retry", "resume", "restart")
+
+    @property
+    def waits(self) -> bool:
+        """Whether they would run, but for the pause of their workflow."""
+        return self.runs and bool(self.pauses.paused)
+
+    @property
     def verb(self) -> str:
         return self.action.capitalize()
 

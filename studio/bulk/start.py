@@ -68,6 +68,7 @@ def _start(request: HtmxRequest, asked: Asked, form: StartForm) -> Job:
                 asked.action,
                 **asked.chosen,
                 **asked.options,
+                **form.options,
                 workflows=operable(request.user),
                 id=form.token,
                 by=request.user,

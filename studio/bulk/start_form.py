@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from django.http import QueryDict
 
 from engine.steer.audit import MAX_REASON
 from studio.forms.tokens import new_token, token_of
 
+PACES: dict[str, dict[str, int]] = {
+    "all": {},
+    "ten": {"at_once": 10},
+    "ask": {"ask_after": 1},
+}  # the first if not said
+
 
 @dataclass(frozen=True, slots=True)
 class StartForm:
-    """Why, the number that was typed to go on, and how many the page had said. `token` starts one job only."""
+    """Why, how fast, the number that was typed to go on, and how many the page had said.
+
+    `token` starts one job only. `resumes` ends the pauses of the workflows.
+    """
 
     token: str
     reason: str = ""
     typed: str = ""
     said: int = 0
+    pace: str = "all"
+    resumes: bool = False
 
     @classmethod
     def new(cls) -> Self:
@@ -32,7 +43,14 @@ class StartForm:
             reason=given.get("reason", "").replace("\0", "").strip()[:MAX_REASON],
             typed=given.get("number", "").strip()[:20],
             said=int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0,
+            pace=pace if (pace := given.get("pace", "")) in PACES else "all",
+            resumes=bool(given.get("resume")),
         )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of the job that say how fast, and whether its workflows are resumed."""
+        return {**PACES[self.pace], "resume_workflows": self.resumes}
 
     @property
     def problem(self) -> str:

@@ -94,4 +94,10 @@ def look_of(job: Job) -> str:
 def done_words(job: Job) -> list[str]:
     """Return what a job does beside the usual."""
     words = {"rollback": "after its rollbacks", "keys": "with the same idempotency keys"}
-    return [words[name] for name in job.arguments if name in words]
+    pace = (
+        (job.pace.at_once, "{} at a time"),
+        (job.pace.ask_after, "pauses after the first {}"),
+        (job.pace.stop_after, "pauses after {} new failures"),
+    )
+    found = [words[name] for name in job.arguments if name in words]
+    return found + [text.format(f"{number:,}") for number, text in pace if number]

@@ -15,6 +15,7 @@ from engine.models import Audit, BulkJob, Instance
 from studio.bulk import found, start
 from studio.forms.tokens import new_token
 from studio.frame.patience import TooSlowError
+from tests.stories import wait_for
 from tests.studio.bulk.conftest import Fail, Run, read, text
 
 People = Callable[..., Client]
@@ -95,7 +96,9 @@ class TestWhatItSays:
     def test_paused_workflows_are_named(self, people: People, fail: Fail) -> None:
         fail()
         pauses.pause("orders")
-        assert "orders is paused. These instances wait until it is resumed." in text(dialog(people()))
+        said = text(dialog(people()))
+        assert "Resume orders as well 0 instances wait there. Without this, these wait, too." in said
+        assert "Pace" not in text(dialog(people(name="bo"), "terminate"))
 
     def test_another_job_on_the_same_instances_is_named(self, people: People, fail: Fail, run: Run) -> None:
         job = bulk.start("retry", instances=fail(2))
@@ -155,6 +158,40 @@ class TestStarting:
         assert (job.action, job.query, job.actor, job.reason) == ("retry", SEARCH, "oli", "The bank is back.")
         assert run(job.id).done == 2
         assert Audit.objects.filter(verb="bulk-start", actor="oli", outcome="done").count() == 1
+
+    @pytest.mark.parametrize(
+        ("pace", "at_once", "ask_after"),
+        [("all", None, None), ("ten", 10, None), ("ask", None, 1), ("x", None, None)],
+    )
+    def test_it_goes_at_the_pace_that_was_chosen(
+        self, people: People, fail: Fail, pace: str, at_once: int | None, ask_after: int | None
+    ) -> None:
+        fail(2)
+        client = people()
+        send(client, dialog(client), pace=pace)
+        job = bulk.jobs()[0]
+        assert (job.pace.at_once, job.pace.ask_after, job.pace.stop_after) == (at_once, ask_after, 5)
+
+    def test_one_first_pauses_and_says_so(self, people: People, fail: Fail) -> None:
+        fail(2)
+        client = people()
+        send(client, dialog(client), pace="ask")
+        started = bulk.jobs()[0]
+        wait_for(Instance.objects.get(workflow="reprise.bulk", id=started.id), "paused")
+        job = bulk.get(started.id)
+        assert (job.status, job.left) == ("paused", 1)
+        page = text(client.get(f"/bulk/{job.id}/").content.decode())
+        assert f"Paused: {job.pause_reason}" in page
+        assert "retry, pauses after the first 1, pauses after 5 new failures" in page
+
+    def test_it_resumes_paused_workflows_if_asked(self, people: People, fail: Fail) -> None:
+        fail()
+        pauses.pause("orders", by="zoe", reason="The bank is down.")
+        client = people(name="oli")
+        send(client, dialog(client), reason="")
+        assert [one.workflow for one in pauses.paused()] == ["orders"]
+        send(client, dialog(client), resume="1")
+        assert not pauses.paused()
 
     def test_sending_it_twice_starts_one(self, people: People, fail: Fail) -> None:
         fail()

@@ -351,7 +351,7 @@ def test_a_paused_workflow_is_resumed_from_its_queue(operator: Client, viewer: C
     assert "Resume…" not in row_of(page_of(operator), "queue-orders")
     pauses.pause("orders", by="zoe", reason="The bank is down.")
     row = row_of(page_of(operator), "queue-orders")
-    assert "orders paused by zoe 0" in text(row).replace(chr(0x2068), "").replace(chr(0x2069), "")
+    assert "orders paused by zoe 0" in text(row)
     (address,) = re.findall(r'<a class="button" href="([^"]+)">Resume…', row)
     asked = operator.get(address.replace("&amp;", "&"))
     assert "Resume orders" in asked.content.decode()
