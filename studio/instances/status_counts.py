@@ -9,7 +9,7 @@ from django.db import connection
 
 from engine.steer import requests
 from engine.values.shown import display_status
-from engine.values.states import FINAL, InstanceStatus, WaitingFor
+from engine.values.states import WaitingFor
 from studio.display.at_least import AtLeast, counted
 
 COUNT_CAP = 10_001
@@ -70,8 +70,8 @@ SELECT i.workflow, i.waiting_for, count(DISTINCT r.instance_id) FROM engine_open
 {requests.OPEN_SQL} AND i.status = 'waiting' AND i.workflow = ANY (%(names)s) GROUP BY 1, 2
 """  # noqa: S608
 
-_CLOSED = sorted(map(str, FINAL))
-_OPEN = sorted({*map(str, InstanceStatus)} - {*_CLOSED, "waiting"})
+_OPEN = ["queued", "running", "waiting_for_pause", "paused"]
+_CLOSED = ["complete", "errored", "terminated"]
 
 
 def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
