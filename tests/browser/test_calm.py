@@ -65,7 +65,10 @@ def test_the_page_does_not_jump_while_an_instance_fails_four_times(signed_in: Pa
     page.get_by_role("button", name="Start stumble").click()
     page.wait_for_url("**/instances/**")
     live(page)
+    restart = page.locator("#actions").get_by_role("link", name="Restart…")
+    before = restart.bounding_box()
     status(page, "errored")
+    assert restart.bounding_box() == before
     expect(page.locator("#result")).to_contain_text("attempt 4")
     expect(page.locator("#why")).to_contain_text("There is a stone in the way.")
     expect(page.locator("#flash")).to_be_empty(timeout=20_000)

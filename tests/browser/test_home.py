@@ -101,6 +101,22 @@ def test_it_fits_a_phone_whose_buttons_are_large(night: Page) -> None:
     assert box["height"] >= 44
 
 
+def test_what_arrives_waits_until_somebody_asks_for_it(night: Page) -> None:
+    page = night
+    page.add_init_script(COUNT_SHIFTS)
+    page.goto("/")
+    live(page)
+    first, show = page.locator("#start-rows > li").first, page.get_by_role("button", name="new · show")
+    before = first.get_attribute("id") or ""
+    stumble(page)
+    expect(show).to_be_visible()
+    expect(first).to_have_id(before)
+    assert shift(page) <= LARGEST_SHIFT
+    show.click()
+    expect(first).not_to_have_id(before)
+    expect(show).to_be_hidden()
+
+
 @pytest.mark.parametrize("width", [390, 1440])
 def test_it_does_not_jump_while_more_fails(night: Page, width: int) -> None:
     page = night
