@@ -57,7 +57,7 @@
     waiting.set(target.id, drawn);
   }
   // A sentence that is written anew is another one: its words do not move from where they were in the last.
-  const SAID = "[data-sentence]:not(:hover, :focus-within)";
+  const SAID = ":is(.home-head h1, .workers-head h1, .facts-line, .group .line, .why):not(:hover, :focus-within)";
   function renew(said) {
     const copy = said.cloneNode(true);
     said.replaceWith(copy);

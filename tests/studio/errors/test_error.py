@@ -85,7 +85,7 @@ def test_it_shows_what_they_have_in_common(people: People, fail: Fail) -> None:
 def test_the_trace_shows_own_frames_and_folds_the_others(people: People, fail: Fail) -> None:
     instance = fail()
     page = shown(people("viewer"))
-    own = re.findall(r'<pre class="own">(.*?)</pre>', page, re.DOTALL)
+    own = re.findall(r'<pre class="own" tabindex="0">(.*?)</pre>', page, re.DOTALL)
     assert "in charge" in "".join(own)
     assert "site-packages" not in "".join(own)
     folded = re.findall(r"<summary>([0-9]+ frames? of [^<]+)</summary>", page)

@@ -34,7 +34,7 @@ def page_of(client: Client, instance: Instance) -> str:
 
 def buttons(page: str) -> list[str]:
     """Return the tags of the buttons of the actions."""
-    actions = page.split('<p class="actions">')[1].split("</p>")[0]
+    actions = page.split('id="action-buttons"')[1].split("</p>")[0]
     return re.findall(r"<button[^>]*>", actions)
 
 
