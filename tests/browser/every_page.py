@@ -40,6 +40,12 @@ PLAIN = {
     "instances": ("/instances/", "/instances/?query=nothing-like-it", "/instances/?query=a:b"),
     "saved-views": ("/instances/views/",),
     "schedules": ("/schedules/",),
+    "bulk-jobs": ("/bulk/",),
+    "bulk-new": (
+        "/bulk/new/?action=retry&q=status:errored+workflow:stumble",
+        "/bulk/new/?action=restart&q=workflow:tick",
+        "/bulk/new/?action=retry",
+    ),
     "workers": ("/workers/",),
     "tokens": ("/tokens/",),
     "team-tokens": ("/tokens/team/",),
@@ -64,6 +70,7 @@ EMPTY = (
         "saved-views",
         "schedules",
         "workers",
+        "bulk-jobs",
     ),
     *("tokens", "team-tokens", "people-tokens", "webhooks", "audit"),
 )
@@ -71,7 +78,7 @@ EMPTY = (
 FILL = f"""
 import json
 from django.contrib.auth.models import Group, User
-from engine import workflows
+from engine import bulk, workflows
 from engine.models import Worker
 from engine.steer import pauses
 for role in {ROLES}:
@@ -88,7 +95,9 @@ starts = {{
     "wire": None,
 }}
 found = {{name: workflows[name].start(params).get_absolute_url() for name, params in starts.items()}}
-print(json.dumps(found | {{"worker": Worker.objects.order_by("-key")[0].key}}))
+job = bulk.start("retry", "workflow:tick", by="test", reason="To look at.")
+worker = Worker.objects.order_by("-key")[0]
+print(json.dumps(found | {{"worker": worker.key, "job": job.id}}))
 """
 
 
@@ -108,7 +117,8 @@ def fill(stack: LiveStack, page: Page) -> dict[str, tuple[str, ...]]:
     wire, stumble = found["wire"], found["stumble"]
     return PLAIN | {
         "error": (f"{error}", f"{error}?span=hour", f"{error}?kind=went_on"),
-        "instance": tuple(found[name] for name in sorted(found) if name != "worker"),
+        "instance": tuple(found[name] for name in sorted(found) if name not in ("worker", "job")),
+        "bulk-job": (f"/bulk/{found['job']}/",),
         "restart": (f"{stumble}restart/",),
         "decide": (f"{wire}steps/1/decide/",),
         "worker-drain": (f"/workers/{found['worker']}/drain/",),
