@@ -67,6 +67,12 @@ class Found:
         return self.runs and bool(self.pauses.paused)
 
     @property
+    def paused_names(self) -> str:
+        names = [one.name for one in self.pauses.paused]
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        return ", ".join(names[:MOST_NAMED]) + more
+
+    @property
     def verb(self) -> str:
         return self.action.capitalize()
 

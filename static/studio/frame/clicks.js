@@ -62,7 +62,8 @@
     const next = (root.dataset.theme = NEXT[root.dataset.theme] || "light");
     const body = new FormData(form);
     body.set("theme", next);
-    fetch(form.getAttribute("action") || location.href, { method: "POST", body, keepalive: true, headers: { "HX-Request": "true" } });
+    const headers = { "HX-Request": "true" };
+    fetch(form.getAttribute("action"), { method: "POST", body, keepalive: true, headers });
     $(".theme-word").textContent = next;
   });
 })();

@@ -248,7 +248,7 @@ def test_an_error_of_several_is_retried_and_one_is_opened(oli: Client, fail: Fai
     fail(message="the amount is too small")
     first, second = Home(oli).rows
     assert (first.verb, second.verb) == ("Retry 2…", "Open")
-    (address,) = re.findall(r'class="button to-sheet" href="([^"]+)"', first.html)
+    (address,) = re.findall(r'class="button to-sheet"\s+href="([^"]+)"', first.html)
     asked = oli.get(html.unescape(address)).content.decode()
     assert "Retry 2" in asked
     assert 'name="next" value="/"' in asked
@@ -267,7 +267,7 @@ def test_ones_own_are_retried_without_those_of_others(oli: Client, fail: Fail) -
     fail(by="oli"), fail(by="oli"), fail(by="ana")
     (row,) = Home(oli, "?who=mine").rows
     assert row.verb == "Retry 2…"
-    (address,) = re.findall(r'class="button to-sheet" href="([^"]+)"', row.html)
+    (address,) = re.findall(r'class="button to-sheet"\s+href="([^"]+)"', row.html)
     assert "by:oli" in html.unescape(address).replace("+", " ")
     assert "Retry 2" in oli.get(html.unescape(address)).content.decode()
 
