@@ -44,7 +44,6 @@ PLAIN = {
     "bulk-new": (
         "/bulk/new/?action=retry&q=status:errored+workflow:stumble",
         "/bulk/new/?action=restart&q=workflow:tick",
-        "/bulk/new/?action=retry",
     ),
     "workers": ("/workers/",),
     "tokens": ("/tokens/",),

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 LATEST = "#notes > li:first-child .text"
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)  # a process may come back to this module
 def _naps(live_stack: LiveStack) -> None:
     start(live_stack, ids="noted-{n}", count=6, seconds=50_000)
 

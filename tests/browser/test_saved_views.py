@@ -14,7 +14,7 @@ from tests.live import LiveStack
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)  # a process may come back to this module
 def _naps(live_stack: LiveStack) -> None:
     start(live_stack, ids="viewed-{n}", count=2, seconds=50_000)
 

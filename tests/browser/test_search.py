@@ -19,7 +19,7 @@ START = "from tests.sample.workflows import nap\nfor n in {range}: nap.start({{'
 FITS = "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="session", autouse=True)  # a process may come back to this module
 def _naps(live_stack: LiveStack) -> None:
     start(live_stack, ids="search-{n}", count=3)
 

@@ -21,7 +21,9 @@
   }
   // "Home › street": the legends of the groups around a field come before its own label.
   function label(one) {
-    const parts = one.type === "radio" ? [] : [one.labels?.[0]?.textContent ?? one.name];
+    const own = one.labels?.[0]?.cloneNode(true);
+    own?.querySelector(".optional")?.remove();
+    const parts = one.type === "radio" ? [] : [own?.textContent ?? one.name];
     for (let group = one.closest("fieldset"); group; group = group.parentElement.closest("fieldset")) {
       const legend = $(":scope > legend", group);
       if (legend) parts.unshift(legend.textContent);
