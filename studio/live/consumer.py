@@ -63,7 +63,7 @@ class StudioConsumer(AsyncWebsocketConsumer):
     async def connect(self) -> None:
         self.sent: dict[str, int] = {}
         self.order: tuple[str, ...] = ()
-        self.is_painted = False
+        self.is_painted = True  # the page has just been loaded
         self.said, self.said_at = "", 0.0
         self.routes = routes_of(self.scope)
         self.frames: list[float] = []

@@ -13,7 +13,7 @@ from engine.models import WorkflowCountDelta
 from engine.status.last_hour import SPANS, started
 from engine.steer import workflow_counts
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("engine_db", "own_registry")
 
 
 def declare(*names: str) -> None:

@@ -147,7 +147,7 @@ NEWEST_ATTEMPT = """
     FROM unnest(%(fingerprints)s::text[]) AS f (fingerprint)
     CROSS JOIN LATERAL (
         SELECT * FROM engine_attempt a WHERE a.fingerprint = f.fingerprint
-        ORDER BY a.failed_at DESC, a.number DESC LIMIT 1
+        ORDER BY a.failed_at DESC, a.number DESC, a.instance_id DESC LIMIT 1
     ) AS a
     JOIN engine_instance i ON i.key = a.instance_id
     LEFT JOIN engine_step s ON s.instance_id = a.instance_id AND s.generation = a.generation AND s.seq = a.step_seq
