@@ -41,7 +41,7 @@ NOT_ALLOWED = 4008
 
 CHECK_EVERY_S = 3.0  # signed-out users see updates for a few seconds more at most
 REDRAW_EVERY_S = 5.0  # bars of running steps grow even without changes
-COUNTS_EVERY_S = 0.8
+COUNTS_EVERY_S = 0.4  # more often than any view, so that none waits for them
 LINGER_S = 2.0  # wait for the last changes of a finished instance
 SAY_EVERY_S = 10.0
 SOCKETS_A_PERSON = 50
