@@ -20,17 +20,20 @@ _UNITS = ", ".join(f"('{unit}', interval '{kept}')" for unit, kept in KEPT.items
 
 # In one statement, so that no reader sees a change twice or not at all. Counts are written in the order of their keys:
 # two workers cannot deadlock. What is older than the counts that are kept is dropped. An array, because a nested loop
-# would read a subquery again for each row, and find other changes each time.
+# would read a subquery again for each row, and find other changes each time. By place in the table, which no update
+# changes, and added up once before each unit: with 8,000 changes it took 4 to 6 µs a change instead of 30.
 FOLD = f"""
     WITH taken AS (
-        DELETE FROM engine_workflow_count_delta WHERE key = ANY (ARRAY (
-            SELECT key FROM engine_workflow_count_delta ORDER BY key LIMIT %(batch)s FOR UPDATE SKIP LOCKED
+        DELETE FROM engine_workflow_count_delta WHERE ctid = ANY (ARRAY (
+            SELECT ctid FROM engine_workflow_count_delta ORDER BY key LIMIT %(batch)s FOR UPDATE SKIP LOCKED
         ))
         RETURNING workflow, at, what, bucket, amount
+    ), grouped AS (
+        SELECT workflow, at, what, bucket, sum(amount) AS amount FROM taken GROUP BY 1, 2, 3, 4
     ), added AS (
         INSERT INTO engine_workflow_count AS c (unit, at, workflow, what, bucket, amount)
-        SELECT span.unit, date_trunc(span.unit, t.at, 'UTC'), t.workflow, t.what, t.bucket, sum(t.amount)
-        FROM taken t JOIN (VALUES {_UNITS}) AS span (unit, kept) ON t.at >= %(now)s - span.kept
+        SELECT span.unit, date_trunc(span.unit, g.at, 'UTC'), g.workflow, g.what, g.bucket, sum(g.amount)
+        FROM grouped g JOIN (VALUES {_UNITS}) AS span (unit, kept) ON g.at >= %(now)s - span.kept
         GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
         ON CONFLICT (unit, at, workflow, what, bucket) DO UPDATE SET amount = c.amount + excluded.amount
     )

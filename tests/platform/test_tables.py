@@ -31,6 +31,7 @@ ENGINE = (
     "0011_counters",
     "0012_bulk",
     "0013_waiting",
+    "0014_cheaper_counts",
 )
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)
