@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any, TypedDict
 
 from engine import WorkflowStep, workflow
@@ -26,6 +27,11 @@ class Inst(TypedDict):
     inst: str
 
 
+class Call(TypedDict):
+    inst: str
+    provider: str
+
+
 class History(TypedDict):
     inst: str
     n: int
@@ -47,6 +53,12 @@ async def mark(kind: str, inst: str) -> None:
     probe["mark"](kind, inst)
 
 
+async def ask(inst: str, provider: str) -> None:
+    if not Path(provider).exists():
+        raise ConnectionError("The provider does not answer.")
+    probe["mark"]("s", inst)
+
+
 async def wait(secs: float) -> dict[str, bool]:
     await asyncio.sleep(secs)
     return {"ok": True}
@@ -61,6 +73,12 @@ async def chain(step: WorkflowStep, params: Chain) -> dict[str, int]:
         await step.do(f"s{i}", link, inst, i, params["size"], params["ms"], marked)
     probe["mark"]("e", inst)
     return {"n": params["n"]}
+
+
+@workflow(name="call")
+async def call(step: WorkflowStep, params: Call) -> None:
+    """Ask a provider once; it answers while its file exists."""
+    await step.do("ask", ask, params["inst"], params["provider"], max_attempts=1)
 
 
 @workflow(name="event")

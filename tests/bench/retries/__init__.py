@@ -1,0 +1,1 @@
+"""How long a bulk retry takes, and what else waits for it."""
