@@ -12,10 +12,20 @@
   new MutationObserver(paint).observe(root, { attributeFilter: ["data-theme"] });
 
   const place = document.getElementById("api-docs");
+  // The row of an operation is a button: a link in it would be a control within a control.
+  const plainPaths = () => ({
+    wrapComponents: {
+      DeepLink: (Link, { React }) => (props) => {
+        const isOperation = props.path.includes("/");
+        return isOperation ? React.createElement("span", null, props.text) : React.createElement(Link, props);
+      },
+    },
+  });
   SwaggerUIBundle({
     url: place.dataset.document,
     domNode: place,
     presets: [SwaggerUIBundle.presets.apis],
+    plugins: [plainPaths],
     layout: "BaseLayout",
     deepLinking: true,
     docExpansion: "list",
