@@ -19,42 +19,30 @@ from studio.frame.pieces import Drawing, Piece
 from studio.instance import deleted_instances
 from studio.instance import queries as instance_queries
 from studio.instance.alike import alike
+from studio.instance.choices import choices_of
 from studio.instance.page import InstancePage
-from studio.instance.steps.line import step_html
+from studio.instance.tab import Tab, pieces_of
+from studio.instance.tabs import TABS, bar, tab_of
 
-_PIECES = (
-    "head",
-    "generations",
-    "why",
-    "requests",
-    "notes",
-    "code",
-    "actions",
-    "timeline",
-    "result",
-    "children",
-    "events",
-    "logs",
-    "audit-trail",
-    "steps-note",
-    "event-hint",
-)
+_PIECES = ("head", "generations", "why", "actions", "tabs", "event-hint")
 NOTES_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceView(LiveView):
-    """Topic `instance:<key>`, with its newest steps, or those up to `upto`."""
+    """Topic `instance:<key>` with a tab. Of many steps, the newest, or those up to `upto`."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile(r"instance:([0-9]{1,18})")
     seconds_between: ClassVar[float] = 0.25
     moves_by_itself: ClassVar[bool] = True
     key: int
     upto: int | None = None
+    tab: str = ""
 
     @classmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
-        return cls(int(topic[1]), cursor(given.get("upto", "")))
+        tab = tab_of(given.get("tab", "")).name
+        return cls(int(topic[1]), cursor(given.get("upto", "")), tab)
 
     @property
     def instance_key(self) -> int | None:
@@ -66,7 +54,7 @@ class InstanceView(LiveView):
             found = instance_queries.of_key(self.key, self.upto)
         except Instance.DoesNotExist:
             return _deleted(self.key, user)
-        return draw_instance(found, user)
+        return draw_instance(found, user, tab=tab_of(self.tab))
 
 
 def _deleted(key: int, user: Any) -> Drawing:
@@ -81,29 +69,31 @@ def _deleted(key: int, user: Any) -> Drawing:
     return Drawing(pieces, is_done=True, say=f"{deleted.id} was deleted")
 
 
-def draw_instance(found: InstancePage, user: Any, *, typed: Entry | None = None) -> Drawing:
-    """Render the instance page for a user. `typed` is a request with a rejected answer."""
+def draw_instance(
+    found: InstancePage, user: Any, *, tab: Tab = TABS[0], typed: Entry | None = None
+) -> Drawing:
+    """Render a tab of the instance page for a user. `typed` is a request with a rejected answer."""
     require(user, Verb.VIEW, found.instance.workflow)
     asked = _requests(found, user, typed)
     context = {
         "d": found,
         "instance": found.instance,
         "may_act": allowed(user, Verb.OPERATE, found.instance.workflow),
+        "choices": choices_of(found),
+        "tabs": bar(found, tab),
         "requests": asked,
         "place": "",
         "audit_trail": found.record.audit,
         "alike": None if found.is_past else alike(found.instance, user),
         "latest_notes": [entry for entry in found.record.audit if entry.is_note][:NOTES_SHOWN],
     }
-    pieces = {
-        name: Piece(render_to_string(f"studio/instance/pieces/{name}.html", context)) for name in _PIECES
-    }
+    pieces = pieces_of(context, *_PIECES)
     # Replace the whole sentence: a morph would keep a ticking time and move it to the wrong place.
     pieces["why"] = replace(pieces["why"], swap="outerHTML")
-    steps = {line.anchor: Piece(step_html(line, found.instance)) for line in found.lines}
+    drawn = tab.draw(found, context)
     return Drawing(
-        {**pieces, **steps},
-        order=tuple(steps),
+        {**pieces, **drawn.pieces},
+        order=drawn.order,
         is_done=found.instance.is_finished,
         say=_said_of(found),
         is_personal=bool(asked),

@@ -205,6 +205,10 @@ class InstancePage:
         return self.may(Action.SEND_EVENT)
 
     @property
+    def is_errored(self) -> bool:
+        return self.instance.status == "errored"
+
+    @property
     def unfinished(self) -> bool:
         return not self.instance.is_finished
 

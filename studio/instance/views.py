@@ -20,6 +20,8 @@ from studio.instance import queries as instance_queries
 from studio.instance.live import draw_instance
 from studio.instance.page import InstancePage, place_of
 from studio.instance.steps.line import step_html
+from studio.instance.tab import Tab
+from studio.instance.tabs import ignored_of, tab_of
 
 
 @guard(get=Verb.VIEW)
@@ -50,12 +52,13 @@ def show_instance(
     within = inner_steps.draw_opened(
         found.instance, inner_steps.opened(request.GET.get("open", "")), place=place
     )
-    drawing = draw_instance(found, request.user, typed=typed)
+    tab = tab_of(request.GET.get("tab", ""))
+    drawing = draw_instance(found, request.user, tab=tab, typed=typed)
     return page(
         request,
         "studio/instance/instance.html",
         replace(drawing, pieces={**drawing.pieces, **opened_steps(found, within)}),
-        topic=_topic(found, upto),
+        topic=_topic(found, upto, tab),
         status=status,
         **{
             "event_type": kind,
@@ -64,6 +67,8 @@ def show_instance(
             "d": found,
             "instance": found.instance,
             "token": new_token(),
+            "tab": tab,
+            "ignored": ignored_of(request.GET, tab),
             "may_act": allowed(request.user, Verb.OPERATE, name),
             **context,
         },
@@ -78,11 +83,12 @@ def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return page(request, "studio/instance/gone.html", deleted=deleted, status=410)
 
 
-def _topic(found: InstancePage, upto: int | None) -> str:
+def _topic(found: InstancePage, upto: int | None, tab: Tab) -> str:
     """Return the topic of the newest generation; earlier ones no longer change."""
     if found.is_past:
         return ""
-    return f"topic=instance:{found.instance.key}" + (f"&upto={upto}" if upto is not None else "")
+    of_tab = f"&tab={tab.name}" if tab.name else ""
+    return f"topic=instance:{found.instance.key}{of_tab}" + (f"&upto={upto}" if upto is not None else "")
 
 
 def opened_steps(found: InstancePage, within: Mapping[int, str]) -> dict[str, Piece]:

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
 
 from tests.browser.conftest import Complaints
-from tests.browser.test_journey import NewTab, live, status
+from tests.browser.test_journey import NewTab, choose, live, status
 from tests.live import LiveStack
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
@@ -30,7 +30,7 @@ def test_retry_now_starts_the_next_attempt(signed_in: Page, new_tab: NewTab, com
     live(other)
 
     button = page.get_by_role("button", name="Retry now…")
-    expect(button).to_have_class("button needs-js primary")
+    expect(button).to_have_class("button primary needs-js")
     button.click()
     dialog = page.get_by_role("dialog", name="Retry")
     expect(dialog).to_contain_text("the same idempotency key as the attempts before it")
@@ -49,7 +49,7 @@ def test_wake_now_ends_a_sleep(signed_in: Page) -> None:
     page = signed_in
     start(page, "nap", '{"seconds": 3600}')
     status(page, "sleeping")
-    page.get_by_role("button", name="Wake now…").click()
+    choose(page, "Wake now…")
     page.get_by_role("dialog", name="Wake").get_by_role("button", name="Wake now").click()
     expect(page.locator("#flash")).to_contain_text("Woke ")
     status(page, "complete")

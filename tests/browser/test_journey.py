@@ -34,6 +34,15 @@ def status(page: Page, word: str, seconds: float = 30) -> None:
     expect(page.locator("#head .chip")).to_have_text(word, timeout=seconds * 1000)
 
 
+def choose(page: Page, label: str) -> None:
+    """Choose an action of an instance: the one that stands out, or one of the menu."""
+    button = page.locator("#actions > .button", has_text=label)
+    if not button.count():
+        page.locator("#more-actions > summary").click()
+        button = page.locator("#action-buttons .item", has_text=label)
+    button.click()
+
+
 def start_order(page: Page) -> None:
     """Send what the form sends, which has a test of its own, and open the instance's page."""
     cookies = {one["name"]: one["value"] for one in page.context.cookies()}
@@ -83,7 +92,7 @@ def test_from_a_typo_to_the_output_in_two_tabs(
     live(listing)
 
     # One tab sends the event; the other and the list follow without a reload.
-    page.get_by_role("button", name="Send event…").click()
+    choose(page, "Send event…")
     expect(page.locator("#event-type")).to_have_value("order-approved")
     expect(page.locator("#event-payload")).to_have_value(re.compile('"approved": false'))
     expect(page.locator("#event-hint")).to_contain_text("approved * boolean")
@@ -116,7 +125,7 @@ def test_a_double_click_on_start_starts_one(signed_in: Page) -> None:
 
 
 def terminate(page: Page, reason: str) -> None:
-    page.get_by_role("button", name="Terminate…").click()
+    choose(page, "Terminate…")
     page.fill("#reason", reason)
     page.get_by_role("button", name="Terminate", exact=True).click()
     status(page, "terminated")
@@ -130,12 +139,12 @@ def test_pause_resume_and_terminate_are_seen_in_the_other_tab(signed_in: Page, n
     other = new_tab()
     other.goto(page.url)
     live(other)
-    page.get_by_role("button", name="Pause").click()
+    choose(page, "Pause")
     status(other, "paused")
     expect(other.locator("#why")).to_contain_text("Paused by admin")
     page.locator("#actions").get_by_role("button", name="Resume").click()
     status(other, "waiting")
-    other.get_by_role("button", name="Terminate…").click()
+    choose(other, "Terminate…")
     expect(other.locator("#terminate")).to_be_visible()
     terminate(page, "not <b>wanted</b>")
     status(other, "terminated")
@@ -152,7 +161,7 @@ def test_what_a_person_opened_stays_open_while_the_page_changes(signed_in: Page)
     status(page, "waiting")
     page.locator("#s-1 summary").first.click()
     expect(page.locator("#s-1-a1")).to_be_visible()
-    page.get_by_role("button", name="Terminate…").click()
+    choose(page, "Terminate…")
     page.fill("#reason", "half typed")
     with page.expect_response("**/pause/"):
         page.evaluate(
@@ -263,7 +272,7 @@ def test_the_pages_read_and_act_without_a_script(
         tab.fill("textarea[name=params]", '{"seconds": 600}')
         tab.get_by_role("button", name="Start nap").click()
         expect(tab.locator("h1")).to_be_visible()
-        tab.get_by_role("button", name="Pause").click()
+        choose(tab, "Pause")
         expect(tab.locator("#flash")).to_contain_text("Paus")
         expect(
             tab.locator("#actions").get_by_role("button", name=re.compile("Resume|Withdraw"))

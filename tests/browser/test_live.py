@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Dialog, Page, StorageState, WebSocketRoute, expect
 
 from tests.browser.conftest import Complaints
-from tests.browser.test_journey import live, start_order, status, terminate, type_json
+from tests.browser.test_journey import choose, live, start_order, status, terminate, type_json
 from tests.live import LiveStack
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
@@ -56,7 +56,7 @@ def test_a_dropped_socket_says_so_comes_back_and_catches_up(
         re.compile(r"Connection lost · showing \d\d:\d\d:\d\d · reconnecting")
     )
     other.goto(page.url)
-    other.get_by_role("button", name="Pause").click()
+    choose(other, "Pause")
     status(other, "paused")
     status(page, "waiting")
     line.mend()
@@ -92,7 +92,7 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     expect(page.locator("#offline")).to_contain_text(
         "You are signed out. Sign in again to continue.", timeout=15_000
     )
-    page.get_by_role("button", name="Pause").click()
+    choose(page, "Pause")
     page.wait_for_url(re.compile(r"/sign-in/\?next="))
     name, password = live_stack.account
     page.fill("input[name=username]", name)
@@ -108,7 +108,7 @@ def test_a_page_whose_session_was_replaced_goes_on(
     """A password changed in one tab gives the whole browser a new session; the other tabs must continue with it."""
     page = just_signed_in
     start_order(page)
-    page.get_by_role("button", name="Terminate…").click()
+    choose(page, "Terminate…")
     page.fill("#reason", "half typed")
     before = page.context.storage_state()
     page.context.add_cookies(session["cookies"])  # type: ignore[arg-type]
@@ -154,7 +154,7 @@ def test_what_workflows_say_runs_nowhere(signed_in: Page) -> None:
     page.wait_for_url("**/instances/**")
     for text in EVIL[:3]:
         expect(page.locator("#why")).to_contain_text(text)
-        page.get_by_role("button", name="Send event…").click()
+        choose(page, "Send event…")
         page.fill("#event-type", text)
         type_json(page, json.dumps({text: text}), within="dialog")
         with page.expect_navigation():

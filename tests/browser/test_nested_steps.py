@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_journey import NewTab, live, status, type_json
+from tests.browser.test_journey import NewTab, choose, live, status, type_json
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
@@ -47,7 +47,7 @@ def test_a_map_is_opened_stays_open_while_it_moves_on_and_is_folded_again(
     expect(items).to_have_count(10)
     other = new_tab()
     other.goto(page.url)
-    other.get_by_role("button", name="Send event…").click()
+    choose(other, "Send event…")
     other.fill("#event-type", "readable")
     other.get_by_role("button", name="Send", exact=True).click()
     status(page, "complete", seconds=30)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import Complaints
-from tests.browser.test_journey import live, status, terminate, type_json
+from tests.browser.test_journey import choose, live, status, terminate, type_json
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
@@ -118,7 +118,7 @@ def test_what_somebody_types_stays_while_the_page_changes(signed_in: Page) -> No
     ask(page)
     fill(page, "33")
     page.get_by_label("Comment").fill("half typed")
-    page.locator("#actions").get_by_role("button", name="Pause").click()
+    choose(page, "Pause")
     status(page, "paused")
     page.evaluate("document.querySelector('#reconcile').dispatchEvent(new CustomEvent('studio:tick'))")
     page.locator("#actions").get_by_role("button", name="Resume").click()
@@ -135,7 +135,7 @@ def test_an_answer_that_was_overtaken_by_news_is_put_right(signed_in: Page) -> N
     """What the server drew when it resumed the instance comes when the page has long heard that it waits again."""
     page = signed_in
     ask(page)
-    page.locator("#actions").get_by_role("button", name="Pause").click()
+    choose(page, "Pause")
     status(page, "paused")
 
     def answer_late(route: Route) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Complaints
-from tests.browser.test_journey import NewTab, live, start_order, status, terminate
+from tests.browser.test_journey import NewTab, choose, live, start_order, status, terminate
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
@@ -54,7 +54,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     # A finished one is restarted and then deleted; a user who returns to its page sees that.
     terminate(page, "only a test")
     expect(other.locator("body")).to_have_attribute("data-live", "done")
-    page.locator("#actions").get_by_role("link", name="Restart…").click()
+    choose(page, "Restart…")
     page.get_by_role("textbox", name="Reason").fill("once more")
     page.get_by_role("button", name="Restart from the start").click()
     expect(page.locator("#flash")).to_contain_text("as generation 3")
@@ -69,7 +69,7 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     live(trail)
     trail.goto("/audit/")
     live(trail)
-    page.get_by_role("button", name="Delete…").click()
+    choose(page, "Delete…")
     page.fill("#delete-reason", "of no use")
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.locator("#flash")).to_contain_text("Deleted ")

@@ -1,8 +1,7 @@
 /* Keys: g and the letter in a link's data-go follow it, j and k choose a row. studio/frame/keys.html lists them all. */
 (() => {
   "use strict";
-  const { $, $$ } = Studio;
-  const TYPING = "input:not([type=checkbox]), textarea, select, [contenteditable=true]";
+  const { $, $$, isTyping } = Studio;
   let pending = "";
   let chosen = ""; // a patch draws a row without the selection
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
@@ -19,8 +18,7 @@
     Studio.showTimes(next);
   }
   document.addEventListener("keydown", (event) => {
-    const typing = event.composedPath()[0].closest?.(TYPING);
-    if (event.ctrlKey || event.metaKey || event.altKey || typing || $("dialog[open]")) return;
+    if (isTyping(event)) return;
     const key = event.key;
     if (pending === "g") {
       pending = "";

@@ -10,5 +10,11 @@
   }
   // Whether this is the request that polls for what the socket may have missed.
   const isReconcile = (detail) => detail?.ctx?.sourceElement?.id === "reconcile";
-  window.Studio = { $, $$, onDrawn, isReconcile };
+  // Whether a key belongs to a field or a dialog, or to the browser.
+  const TYPING = "input:not([type=checkbox]), textarea, select, [contenteditable=true]";
+  function isTyping(event) {
+    const within = event.composedPath()[0].closest?.(TYPING);
+    return Boolean(event.ctrlKey || event.metaKey || event.altKey || within || $("dialog[open]"));
+  }
+  window.Studio = { $, $$, onDrawn, isReconcile, isTyping };
 })();

@@ -12,7 +12,8 @@ from engine import WorkflowStep, workflow
 from engine.declare.registry import Workflow
 from engine.models import Audit, Instance
 from tests.studio import factories
-from tests.studio.instance.test_instance import buttons, page_of
+from tests.studio.instance.reading import choices, labels
+from tests.studio.instance.test_instance import page_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_registry")]
 HTMX = {"HX-Request": "true"}
@@ -67,16 +68,16 @@ def test_an_instance_that_will_be_paused_can_be_told_to_go_on_beforehand(operato
     declared(on_code_change="pause")
     page = page_of(operator, factories.instance("waiting", code=OLD))
     assert "It will be paused before its next step." in notice(page)
-    assert "Accept the new code" in notice(page)
+    assert "Accept the new code" in labels(page)
 
 
 def test_a_paused_instance_offers_to_accept_and_not_to_resume(operator: Client) -> None:
     current = declared(on_code_change="pause").fingerprint
     page = page_of(operator, paused())
     assert "the code has changed" not in notice(page)  # the sentence above says it
-    assert "Recorded steps keep their results" in notice(page)
+    assert "Recorded steps keep their results" in choices(page)[0]
     assert f'name="code" value="{current}"' in page
-    assert buttons(page) == ["Send event…", "Restart…", "Terminate…"]
+    assert labels(page) == ["Accept the new code", "Restart…", "Send event…", "Terminate…"]
     assert "the code has changed since it started" in page[page.index('id="why"') :]
     assert re.search(r'<h2>Output</h2>\s*<p class="muted">None yet.</p>', page)
 
@@ -86,7 +87,7 @@ def test_old_code_that_is_back_needs_nobody(operator: Client) -> None:
     page = page_of(operator, paused(current))
     assert "a worker resumes it automatically" in notice(page)
     assert "Accept" not in page
-    assert "Resume" in buttons(page)
+    assert "Resume" in labels(page)
 
 
 def test_a_workflow_that_is_gone_cannot_be_accepted(operator: Client) -> None:

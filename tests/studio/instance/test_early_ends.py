@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from typing import Any
 
@@ -14,6 +13,7 @@ from engine import RollbackContext, WorkflowStep, workflow
 from engine.models import Audit, Instance
 from engine.testing import workflow_test
 from tests.studio import factories
+from tests.studio.instance.reading import choices
 from tests.studio.instance.test_actions import act
 
 pytestmark = pytest.mark.django_db
@@ -32,21 +32,15 @@ def page_of(client: Client, instance: Instance) -> str:
     return client.get(instance.get_absolute_url()).content.decode()
 
 
-def buttons(page: str) -> list[str]:
-    """Return the tags of the buttons of the actions."""
-    actions = page.split('id="action-buttons"')[1].split("</p>")[0]
-    return re.findall(r"<button[^>]*>", actions)
-
-
 @pytest.mark.parametrize("waiting_for", FORMS)
 def test_it_is_the_primary_action_and_offered_only_where_it_does_something(
     operator: Client, waiting_for: str
 ) -> None:
     instance = parked(waiting_for)
-    [primary] = [one for one in buttons(page_of(operator, instance)) if "primary" in one]
+    [primary] = [one for one in choices(page_of(operator, instance)) if "primary" in one]
     assert f'data-dialog="#{FORMS[waiting_for]}"' in primary
     other = factories.instance("waiting", id="other")
-    assert not any("-now" in one for one in buttons(page_of(operator, other)))
+    assert not any("-now" in one for one in choices(page_of(operator, other)))
 
 
 def test_the_dialog_names_the_idempotency_key(operator: Client) -> None:
@@ -68,7 +62,7 @@ def test_it_is_done_and_recorded_once(operator: Client, waiting_for: str) -> Non
     assert (entry.verb, entry.actor, entry.reason) == (VERBS[waiting_for], "oli", "it is open again")
     page = page_of(operator, instance)
     assert {"retry": "retried “charge_card” early", "sleep": "woke “wait” early"}[waiting_for] in page
-    assert not any("-now" in one for one in buttons(page))
+    assert not any("-now" in one for one in choices(page))
 
     code, page = act(operator, instance, FORMS[waiting_for])
     assert code == 409
@@ -80,7 +74,7 @@ def test_it_is_done_and_recorded_once(operator: Client, waiting_for: str) -> Non
 @pytest.mark.parametrize("waiting_for", FORMS)
 def test_a_viewer_sees_why_not(viewer: Client, waiting_for: str) -> None:
     instance = parked(waiting_for)
-    [button] = [one for one in buttons(page_of(viewer, instance)) if FORMS[waiting_for] in one]
+    [button] = [one for one in choices(page_of(viewer, instance)) if FORMS[waiting_for] in one]
     assert 'disabled title="Requires the operator role"' in button
     assert act(viewer, instance, FORMS[waiting_for])[0] == 403
     assert Audit.objects.get().outcome == "denied"
@@ -106,6 +100,6 @@ def test_while_a_rollback_backs_off_it_can_be_retried(operator: Client, own_regi
     with workflow_test(sale, skips_time=False) as test:
         instance = test.run(test.start())
         assert (instance.status, instance.rollback) == ("waiting", "running")
-        assert any("#retry-now" in one for one in buttons(page_of(operator, instance)))
+        assert any("#retry-now" in one for one in choices(page_of(operator, instance)))
         assert act(operator, instance, "retry-now")[0] == 302
     assert Audit.objects.get().data == {"steps": ["charge"], "total": 1}

@@ -18,6 +18,7 @@ from engine.steer import restart
 from studio.instance import queries as instance_queries
 from studio.instance.queries import STEPS_SHOWN
 from tests.studio import factories
+from tests.studio.instance.reading import choices, labels
 
 pytestmark = pytest.mark.django_db
 
@@ -28,30 +29,42 @@ def page_of(client: Client, instance: Instance) -> str:
     return answer.content.decode()
 
 
-def buttons(page: str) -> list[str]:
-    actions = page[page.index('id="actions"') :]
-    actions = actions[: actions.index("</p>")]
-    return [
-        re.sub(r"<[^>]+>", "", button).strip()
-        for button in re.findall(r"<(?:button|a)\b.*?</(?:button|a)>", actions, re.DOTALL)
-    ]
-
-
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        ("queued", ["Send event…", "Pause", "Restart…", "Terminate…"]),
-        ("running", ["Send event…", "Pause", "Restart…", "Terminate…"]),
+        ("queued", ["Pause", "Restart…", "Send event…", "Terminate…"]),
+        ("running", ["Pause", "Restart…", "Send event…", "Terminate…"]),
         ("waiting", ["Send event…", "Pause", "Restart…", "Terminate…"]),
-        ("waiting_for_pause", ["Keep running", "Send event…", "Restart…", "Terminate…"]),
-        ("paused", ["Resume", "Send event…", "Restart…", "Terminate…"]),
-        ("complete", ["Restart…", "Start another like it", "Delete…"]),
-        ("errored", ["Retry the step…", "Restart…", "Start another like it", "Delete…"]),
-        ("terminated", ["Restart…", "Start another like it", "Delete…"]),
+        ("waiting_for_pause", ["Keep running", "Restart…", "Send event…", "Terminate…"]),
+        ("paused", ["Resume", "Restart…", "Send event…", "Terminate…"]),
+        ("complete", ["Start another like it…", "Restart…", "Delete…"]),
+        ("errored", ["Retry the step…", "Restart…", "Start another like it…", "Delete…"]),
+        ("terminated", ["Start another like it…", "Restart…", "Delete…"]),
     ],
 )
 def test_only_what_the_status_allows_is_offered(operator: Client, status: str, expected: list[str]) -> None:
-    assert buttons(page_of(operator, factories.instance(status))) == expected
+    page = page_of(operator, factories.instance(status))
+    assert labels(page) == expected
+    assert (
+        len(set(re.findall(r'<p id="(does-[^"]*)" class="muted small">[^<]+</p>', page))) == len(expected) - 1
+    )
+
+
+def test_what_a_viewer_may_not_do_is_disabled_and_says_why(viewer: Client) -> None:
+    for status in ("running", "errored"):
+        offered = choices(page_of(viewer, factories.instance(status)))
+        assert len(offered) == 4
+        assert all('disabled title="Requires the operator role"' in one for one in offered)
+
+
+def test_an_unknown_tab_shows_the_steps_and_is_named(operator: Client) -> None:
+    instance = factories.instance("running")
+    page = operator.get(f"{instance.get_absolute_url()}?tab=nope&x=1").content.decode()
+    assert re.findall(r"<code><bdi>([^<]*)</bdi></code>", page) == ["tab=nope", "x=1"]
+    tabs = page[page.index('id="tabs"') :]
+    current = re.search(r'<a href="([^"]*)" aria-current="page">\s*Steps <span class="num">0</span>', tabs)
+    assert current is not None
+    assert current[1] == instance.get_absolute_url()
 
 
 def test_the_tab_tells_the_state(operator: Client) -> None:

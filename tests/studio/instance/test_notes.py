@@ -32,14 +32,12 @@ def shown(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("status", ["queued", "running", "paused", "complete", "errored", "terminated"])
-def test_a_note_is_added_and_shown_above_the_timeline_and_in_the_activity(
-    operator: Client, status: str
-) -> None:
+def test_a_note_is_added_and_shown_below_the_steps_and_in_the_activity(operator: Client, status: str) -> None:
     instance = factories.instance(status)
     assert post(operator, instance, "They called.\r\nAgain.")[0] == 302
     page = page_of(operator, instance)
     assert shown(page) == ["They called.\nAgain."]
-    assert page.index('id="notes"') < page.index('id="timeline"')
+    assert page.index('id="steps"') < page.index('id="notes"')
     assert "They called.\nAgain." in page[page.index('id="audit-trail"') :]
     assert Audit.objects.latest("key").actor == "oli"
 

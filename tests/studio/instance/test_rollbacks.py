@@ -9,6 +9,7 @@ from django.test import Client
 
 from engine.models import Audit, Instance, Step
 from tests.studio import factories
+from tests.studio.instance.reading import choices
 from tests.studio.instance.test_actions import act
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +63,7 @@ def test_a_failed_rollback_is_retried_by_a_button_that_says_what_it_does(operato
     instance = rolled_back()
     page = page_of(operator, instance)
     assert 'form="retry-rollback-form"' in page
-    assert "Runs the failed rollback again" in page
+    assert "With all its attempts, then earlier steps." in choices(page)[0]
     status, _ = act(operator, instance, "retry-rollback", reason="it is open again")
     assert (status, instance.refresh().status, instance.rollback) == (302, "queued", "running")
     entry = Audit.objects.get()
