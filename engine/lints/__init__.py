@@ -18,10 +18,11 @@ from engine.declare.registry import Workflow, workflows
 from engine.lints import project
 from engine.lints.code import Code, Facts
 from engine.lints.finding import Finding, Found, Severity
+from engine.lints.operations import DECORATED, DurableCall, argument, text
 from engine.lints.rules import RULES
 from engine.lints.source import Source, first_line
 
-__all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code"]
+__all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code", "step_names"]
 
 
 def findings(workflow: Workflow[Any, Any]) -> list[Finding]:
@@ -80,6 +81,26 @@ def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tu
     code = Code(source, handler, facts)
     found = reported((found for rule in RULES for found in rule(code)), source, workflow.name)
     return tuple(sorted(found, key=_by_place))
+
+
+@functools.lru_cache(maxsize=1000)
+def step_names(workflow: Workflow[Any, Any]) -> tuple[str, ...]:
+    """Return the names of the steps in the source of the handler, in its order, as far as they are plain text.
+
+    Which of them run, and how often, depends on the params. Empty if there is no source.
+    """
+    source, handler = _read(workflow)
+    if source is None or handler is None:
+        return ()
+    code = Code(source, handler, Facts(workflow=workflow.name, known=()))
+    calls = sorted(code.calls(handler), key=lambda call: (call.node.lineno, call.node.col_offset))
+    return tuple(dict.fromkeys(name for call in calls if (name := text(_name_of(code, call)))))
+
+
+def _name_of(code: Code, call: DurableCall) -> ast.expr | None:
+    function = code.names.function(call.node.func) if call.method == DECORATED else None
+    decoration = None if function is None else code.decoration(function)
+    return call.name if decoration is None else argument(decoration, 0, "name")
 
 
 def _read(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:

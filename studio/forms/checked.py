@@ -19,6 +19,7 @@ class Problem:
     column: int = 0
     start: int | None = None
     end: int | None = None
+    target: str = ""  # the id of the input that has it, if the form has one
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 
 from engine.declare.registry import Workflow
 from engine.declare.registry import workflows as registry
-from engine.models import Instance
 from engine.status.gathering import without_values
-from engine.status.servers import servers_of
 from engine.steer import launch
 from engine.values.errors import InstanceExistsError, RepriseError
 from studio.access.permissions import Verb, allowed
-from studio.display import payloads
 from studio.display.rendering import render
 from studio.forms import schema
 from studio.forms.checked import Checked, Problem
+from studio.forms.json_form import JsonForm
 from studio.forms.tokens import new_token
+from studio.forms.zones import ZONES
 from studio.frame.guard import guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
+from studio.workflows.check import findings
+from studio.workflows.prefill import prefill
 from studio.workflows.queries import overviews
 from studio.workflows.start_form import Typed, already_started, check_start, without_secrets
 
@@ -30,16 +32,17 @@ from studio.workflows.start_form import Typed, already_started, check_start, wit
 def start(request: HttpRequest, name: str) -> HttpResponse:
     workflow = _workflow(name)
     if request.method != "POST":
-        typed = Typed(_prefill(workflow, request.GET.get("from", "")), "", "", new_token())
-        return _form(request, workflow, typed)
-    typed = Typed.of(request.POST.dict())
+        return _fresh(request, workflow)
+    typed = Typed.of(workflow, request.POST.dict())
     checked = check_start(workflow, typed)
+    if not typed.form.is_sent:
+        return _changed(request, workflow, typed, checked)
     if not checked.of("params"):
         before = already_started(workflow, typed, checked.value, request.user)
         if before is not None:
             return HttpResponseRedirect(before.get_absolute_url())
     if not checked.is_good:
-        return _form(request, workflow, typed, checked)
+        return _refused(request, workflow, typed, checked)
     return _start(request, workflow, typed, checked)
 
 
@@ -47,9 +50,9 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
 def check(request: HttpRequest, name: str) -> HttpResponse:
     """Return the problems of the form. Starts and writes nothing."""
     workflow = _workflow(name)
-    typed = Typed.of(request.POST.dict())
+    typed = Typed.of(workflow, request.POST.dict())
     return render(
-        request, "studio/workflows/check.html", _facts(workflow, typed, check_start(workflow, typed))
+        request, "studio/workflows/check.html", _facts(request, workflow, typed, check_start(workflow, typed))
     )
 
 
@@ -65,12 +68,12 @@ def _start(
         if before is not None:
             return HttpResponseRedirect(before.get_absolute_url())
         if typed.id:
-            return _form(request, workflow, typed, check_start(workflow, typed))
+            return _refused(request, workflow, typed, check_start(workflow, typed))
         # An old form, sent again with other parameters, starts another instance.
-        fresh = Typed(typed.text, "", typed.tags, new_token())
+        fresh = replace(typed, id="", token=new_token())
         return _start(request, workflow, fresh, checked)
     except RepriseError as error:
-        return _form(request, workflow, typed, Checked(None, (Problem("params", str(error)),)))
+        return _refused(request, workflow, typed, Checked(None, (Problem("params", str(error)),)))
     note(request, f"Started {instance.id}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
@@ -81,43 +84,72 @@ def _workflow(name: str) -> Workflow[Any, Any]:
     return registry[name]
 
 
-def _prefill(workflow: Workflow[Any, Any], source: str) -> str:
-    """Return the initial text: the params of another instance, or an example from the schema."""
-    if source:
-        found = Instance.objects.filter(workflow=workflow.name, id=source[:100].replace("\0", "")).first()
-        if found is not None:
-            return payloads.pretty_stored(found.params)
-    return payloads.pretty(schema.example(workflow.params_schema())) if workflow.takes_params else ""
+def _fresh(request: HttpRequest, workflow: Workflow[Any, Any]) -> HttpResponse:
+    """Render the form as the address asks for it."""
+    begun = prefill(workflow, request.GET)
+    form = JsonForm.fresh(workflow.params_schema(), begun.text, request.GET.get("tab", ""))
+    typed = Typed(form, "", "", new_token())
+    checked = check_start(workflow, typed)
+    return _form(request, workflow, typed, checked, is_fresh=True, said=begun.notes)
+
+
+def _changed(
+    request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked
+) -> HttpResponse:
+    """Render the form after a button that changes or checks it. Only then are its problems beside the fields."""
+    typed, checked = without_secrets(workflow, typed, checked)
+    is_marked = typed.form.op == "check" or bool(typed.form.problems)
+    return _form(request, workflow, typed, checked, is_fresh=not is_marked)
+
+
+def _refused(
+    request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked
+) -> HttpResponse:
+    typed, checked = without_secrets(workflow, typed, checked)
+    return _form(request, workflow, typed, checked, is_refused=True)
 
 
 def _form(
-    request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked | None = None
+    request: HttpRequest,
+    workflow: Workflow[Any, Any],
+    typed: Typed,
+    checked: Checked,
+    *,
+    is_refused: bool = False,
+    is_fresh: bool = False,
+    said: tuple[str, ...] = (),
 ) -> HttpResponse:
-    """Render the form with what was typed, without secrets."""
-    is_refused = checked is not None
-    if checked is not None:
-        typed, checked = without_secrets(workflow, typed, checked)
-    facts = _facts(workflow, typed, checked if checked is not None else check_start(workflow, typed))
+    """Render the form with what was typed. It must be without secrets."""
     (overview,) = overviews([workflow.name])
     return page(
         request,
         "studio/workflows/start.html",
         status=422 if is_refused else 200,
         is_refused=is_refused,
-        is_fresh=not is_refused,
+        is_fresh=is_fresh,
+        said=said,
         may_act=allowed(request.user, Verb.OPERATE, workflow.name),
         overview=overview,
-        fields=schema.fields(workflow.params_schema()),
+        json_form=typed.form,
+        control=typed.form.controls(() if is_fresh else checked.problems),
+        fields=schema.fields(workflow.params_schema()) if not typed.form.is_form else [],
+        is_optional=not workflow.takes_params,
+        form_id="start-form",
+        form_address=request.path,
+        zones=ZONES,
         recent=without_values().filter(workflow=workflow.name).order_by("-key")[:5],
-        **facts,
+        **_facts(request, workflow, typed, checked),
     )
 
 
-def _facts(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> dict[str, Any]:
+def _facts(
+    request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked
+) -> dict[str, Any]:
+    site = request.build_absolute_uri("/").rstrip("/")
     return {
         "workflow": workflow,
         "typed": typed,
         "checked": checked,
         "wrong": {problem.field: True for problem in checked.problems},
-        "servers": servers_of([workflow.name])[workflow.name],
+        "found": findings(workflow, typed, checked, site),
     }

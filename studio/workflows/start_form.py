@@ -22,9 +22,10 @@ from engine.values.errors import (
 from engine.values.identity import check_instance_id, check_tags
 from engine.values.serialization import decode
 from studio.forms.checked import MOST_PROBLEMS, Checked, Problem
+from studio.forms.json_form import JsonForm
 from studio.forms.json_text import placed, read_text
 from studio.forms.tokens import token_of
-from studio.forms.typed_secrets import hidden, together
+from studio.forms.typed_secrets import together
 
 CLOCKS_APART_MS = 5_000
 
@@ -33,19 +34,24 @@ CLOCKS_APART_MS = 5_000
 class Typed:
     """The submitted start form."""
 
-    text: str
+    form: JsonForm
     id: str
     tags: str
     token: str
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> Typed:
+    def of(cls, workflow: Workflow[Any, Any], given: Mapping[str, str]) -> Typed:
         return cls(
-            text=given.get("params", "").replace("\r\n", "\n"),
+            form=JsonForm.posted(workflow.params_schema(), given),
             id=given.get("id", "").strip(),
             tags=given.get("tags", "").strip(),
             token=token_of(given.get("token", "")),
         )
+
+    @property
+    def text(self) -> str:
+        """The params as JSON."""
+        return self.form.text
 
     @property
     def tag_list(self) -> list[str]:
@@ -55,7 +61,8 @@ class Typed:
 def check_start(workflow: Workflow[Any, Any], typed: Typed) -> Checked:
     """Validate everything before a start: syntax, schema, id, tags."""
     params = check_params(workflow, typed.text)
-    problems = [*params.problems, *_id_problems(workflow, typed.id), *_tag_problems(typed.tag_list)]
+    wrong = typed.form.placed([*typed.form.problems, *params.problems])
+    problems = [*wrong, *_id_problems(workflow, typed.id), *_tag_problems(typed.tag_list)]
     return Checked(params.value, tuple(problems[:MOST_PROBLEMS]))
 
 
@@ -89,10 +96,9 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
 
 def without_secrets(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> tuple[Typed, Checked]:
     """Return the rejected form without secrets, and its problems."""
-    text = hidden(typed.text, workflow.params_schema())
-    if text == typed.text:
-        return typed, checked
-    masked = replace(typed, text=text)
+    masked = replace(typed, form=typed.form.without_secrets())
+    if masked.text == typed.text:
+        return masked, checked
     return masked, Checked(None, together(check_start(workflow, masked), checked))
 
 

@@ -2,6 +2,9 @@
 (() => {
   "use strict";
   const { $, $$ } = Studio;
+  const main = (form) => (
+    $("[data-main]", form) ? $("[data-main]:not([disabled])", form) : $(".button:not([type=button], [disabled])", form)
+  );
   let loading;
   function load(address) {
     loading ??= new Promise((done) => {
@@ -28,7 +31,7 @@
         area.value = text;
         area.dispatchEvent(new Event("input", { bubbles: true }));
       },
-      onSubmit: () => $(".button:not([type=button], [disabled])", area.form)?.click(),
+      onSubmit: () => main(area.form)?.click(),
     });
     area.hidden = true;
     host.hidden = false;

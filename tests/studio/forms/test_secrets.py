@@ -72,7 +72,7 @@ def editor(page: str, name: str = "params") -> str:
 
 class TestStart:
     def test_begins_with_masks_to_be_typed_over(self, operator: Client) -> None:
-        page = operator.get(START).content.decode()
+        page = operator.get(f"{START}?tab=json").content.decode()
         assert json.loads(editor(page)) == {
             "user": "",
             "password": "••••••",
@@ -99,7 +99,7 @@ class TestStart:
             params=encrypted(Login, login),
             output=encrypted(SecretStr, X),
         )
-        text = editor(operator.get(f"{START}?from=before").content.decode())
+        text = editor(operator.get(f"{START}?tab=json&from=before").content.decode())
         mask = "••••••"
         assert json.loads(text) == {
             "user": "zoe",
@@ -119,7 +119,7 @@ class TestStart:
         factories.instance(
             "complete", workflow="sign-in", id="old", params={"user": "a", "password": "*" * 10}
         )
-        text = editor(operator.get(f"{START}?from=old").content.decode())
+        text = editor(operator.get(f"{START}?tab=json&from=old").content.decode())
         answer = operator.post(START, form(text))
         assert answer.status_code == 422
         assert Instance.objects.count() == 1

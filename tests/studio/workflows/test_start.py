@@ -28,7 +28,7 @@ def marks(page: str) -> list[tuple[int, int]]:
 
 
 def test_the_form_begins_with_an_example_and_the_schema(operator: Client) -> None:
-    page = operator.get(START).content.decode()
+    page = operator.get(f"{START}?tab=json").content.decode()
     assert "&quot;customer&quot;: &quot;&quot;" in page
     assert "list of object · at least 1 item" in page
     assert not marks(page)
