@@ -163,6 +163,15 @@ TELL_WAITERS = f"""
         WHEN w.owner IS NOT NULL THEN pg_notify('engine_wake', w.owner::text) IS NULL END
 """
 
+# Most instances have no relations. The statements above took a fifth of the time of a restart to find nothing.
+SETTLE_WITHOUT_RELATIONS = """
+    UPDATE engine_instance i SET notify_pending = false
+    WHERE i.key = %(key)s AND i.parent_key IS NULL
+      AND NOT EXISTS (SELECT FROM engine_instance child WHERE child.parent_key = i.key)
+      AND NOT EXISTS (SELECT FROM engine_waiter w WHERE w.instance_id = i.key)
+    RETURNING i.key
+"""
+
 # Whether there is anything to do: for sweeps, and for rows that were locked a moment ago.
 PENDING = f"""
     SELECT EXISTS (SELECT FROM engine_instance WHERE notify_pending) OR EXISTS (SELECT FROM {_NOTES})
@@ -190,7 +199,11 @@ def tied_to(key: int) -> list[int]:
 
 
 def settle(key: int) -> None:
-    """Send this instance's notices in the caller's transaction. Notices to locked rows are left to workers."""
+    """Send this instance's notices in the caller's transaction, which holds its row. Notices to locked rows are left
+    to workers.
+    """
+    if _ask(SETTLE_WITHOUT_RELATIONS, key=key):
+        return
     keys = [key]
     while orphans := _ask(ORPHANS, only=keys):
         keys += [orphan for (orphan,) in orphans]

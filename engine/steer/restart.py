@@ -204,7 +204,7 @@ def _begin(row: Instance, steps: Split, beginning: _Beginning) -> None:
     if not beginning.drops:
         _ask(sql.RETURN_EVENTS, **which, seqs=steps.discarded)
     workflow = workflows.served.get(row.workflow)
-    _ask(
+    is_to_notify = _ask(
         sql.NEXT_GENERATION,
         key=row.key,
         keeps=bool(steps.seqs),
@@ -213,7 +213,8 @@ def _begin(row: Instance, steps: Split, beginning: _Beginning) -> None:
         code=None if workflow is None else workflow.fingerprint,
         timeout=None if workflow is None else workflow.timeout,
     )
-    relations.settle(row.key)
+    if is_to_notify:
+        relations.settle(row.key)
     notify.tell(wake=True, changed=[row.key])
 
 

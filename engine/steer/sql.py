@@ -98,16 +98,20 @@ FROM engine_instance WHERE key = %(key)s
 """
 
 # The next generation: due at once, and without the state of the last one. The fence grows, so that no worker of the
-# last one can write. Its children must be notified that their steps are cancelled. It is no longer tied if its parent
-# already has the outcome, and so would not be notified. If it keeps steps, its handler sees the same start time as they
-# did. If its workflow is not declared here, the deadline is as far away as it was at first.
+# last one can write. Its children must be notified that their steps are cancelled, and others that it runs again: it says
+# whether there are any. It is no longer tied if its parent already has the outcome, and so would not be notified. If it
+# keeps steps, its handler sees the same start time as they did. If its workflow is not declared here, the deadline is as
+# far away as it was at first.
 NEXT_GENERATION = f"""
 UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
     output = NULL, error = NULL, pause_reason = NULL, rollback = '', ends_as = '', unreached = '{{}}', waiting_for = '',
     quarantined = false, released_in = NULL,
     started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
-    owner = NULL, fence = i.fence + 1, signals = i.signals + 1, notify_pending = true,
+    owner = NULL, fence = i.fence + 1, signals = i.signals + 1,
+    notify_pending = i.notify_pending OR i.parent_key IS NOT NULL
+        OR EXISTS (SELECT FROM engine_instance child WHERE child.parent_key = i.key)
+        OR EXISTS (SELECT FROM engine_waiter w WHERE w.instance_id = i.key),
     params = coalesce(%(params)s::json, i.params),
     keys_from = CASE WHEN %(same_keys)s THEN coalesce(i.keys_from, i.generation) END,
     code = coalesce(%(code)s, i.code),
@@ -122,6 +126,7 @@ UPDATE engine_instance i SET
           AND p.status NOT IN {FINAL_SQL} AND s.status IN {OPEN_STEPS_SQL}
     )
 WHERE i.key = %(key)s
+RETURNING i.notify_pending
 """
 
 # The steps that the next generation keeps, by number. Their deliveries are renumbered without gaps, as a replay
