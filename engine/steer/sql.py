@@ -98,10 +98,10 @@ FROM engine_instance WHERE key = %(key)s
 """
 
 # The next generation: due at once, and without the state of the last one. The fence grows, so that no worker of the
-# last one can write. Its children must be notified that their steps are cancelled, and others that it runs again: it says
-# whether there are any. It is no longer tied if its parent already has the outcome, and so would not be notified. If it
-# keeps steps, its handler sees the same start time as they did. If its workflow is not declared here, the deadline is as
-# far away as it was at first.
+# last one can write. Its children must be notified that their steps are cancelled, and others that it runs again: the
+# statement returns whether there are any. It is no longer tied if its parent already has the outcome, and so would not
+# be notified. If it keeps steps, its handler sees the same start time as they did. If its workflow is not declared
+# here, the deadline is as far away as it was at first.
 NEXT_GENERATION = f"""
 UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
