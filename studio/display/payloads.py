@@ -103,6 +103,14 @@ def preview(text: str, length: int = 80) -> str:
     return isolated_strings(visible(line if len(line) <= length else line[: length - 1] + "…"))
 
 
+def one_line(stored: str, length: int = 80) -> str:
+    """Return the beginning of a stored value, or of the beginning of one, on one line, with secrets masked."""
+    value = decode(stored)
+    if isinstance(value, Unreadable):
+        return preview(envelope.masked_text(stored), length)
+    return preview(json.dumps(envelope.masked(value), ensure_ascii=False), length)
+
+
 def milestone(shown: Payload) -> tuple[str, str]:
     """Return the message and the percentage of a progress step."""
     said = decode(shown.text)

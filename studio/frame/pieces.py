@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, cast
 
@@ -54,6 +54,7 @@ class Drawing:
     say: str = ""
     is_personal: bool = False  # users with equal rights may see different pieces
     forms: tuple[str, ...] = ()  # references of the requests in it
+    follow: Mapping[str, str] = field(default_factory=dict)  # what the live view must know to draw the same part
 
     @property
     def tag(self) -> str:

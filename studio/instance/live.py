@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -18,14 +19,15 @@ from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.instance import deleted_instances
 from studio.instance import queries as instance_queries
+from studio.instance.activity.stream import latest_from_people
 from studio.instance.alike import alike
 from studio.instance.choices import choices_of
 from studio.instance.page import InstancePage
-from studio.instance.tab import Tab, pieces_of
+from studio.instance.tab import Drawn, Tab, pieces_of
 from studio.instance.tabs import TABS, bar, tab_of
 
-_PIECES = ("head", "generations", "why", "actions", "tabs", "event-hint")
-NOTES_SHOWN = 3
+_PIECES = ("head", "generations", "generation-menu", "why", "actions", "tabs", "event-hint")
+NOTHING_GIVEN: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,13 @@ class InstanceView(LiveView):
     key: int
     upto: int | None = None
     tab: str = ""
+    given: tuple[tuple[str, str], ...] = ()  # other parameters that the tab takes
 
     @classmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
-        tab = tab_of(given.get("tab", "")).name
-        return cls(int(topic[1]), cursor(given.get("upto", "")), tab)
+        tab = tab_of(given.get("tab", ""))
+        others = tuple((name, str(given[name])) for name in tab.takes if name in given and name != "upto")
+        return cls(int(topic[1]), cursor(given.get("upto", "")), tab.name, others)
 
     @property
     def instance_key(self) -> int | None:
@@ -54,7 +58,7 @@ class InstanceView(LiveView):
             found = instance_queries.of_key(self.key, self.upto)
         except Instance.DoesNotExist:
             return _deleted(self.key, user)
-        return draw_instance(found, user, tab=tab_of(self.tab))
+        return draw_instance(found, user, tab=tab_of(self.tab), given=dict(self.given), is_page=False)
 
 
 def _deleted(key: int, user: Any) -> Drawing:
@@ -70,9 +74,18 @@ def _deleted(key: int, user: Any) -> Drawing:
 
 
 def draw_instance(
-    found: InstancePage, user: Any, *, tab: Tab = TABS[0], typed: Entry | None = None
+    found: InstancePage,
+    user: Any,
+    *,
+    tab: Tab = TABS[0],
+    given: Mapping[str, str] = NOTHING_GIVEN,
+    typed: Entry | None = None,
+    is_page: bool = True,
 ) -> Drawing:
-    """Render a tab of the instance page for a user. `typed` is a request with a rejected answer."""
+    """Render a tab of the instance page for a user. `given` are the parameters of its address.
+
+    `typed` is a request with a rejected answer. `is_page` is False for what follows a page.
+    """
     require(user, Verb.VIEW, found.instance.workflow)
     asked = _requests(found, user, typed)
     context = {
@@ -81,19 +94,21 @@ def draw_instance(
         "may_act": allowed(user, Verb.OPERATE, found.instance.workflow),
         "choices": choices_of(found),
         "tabs": bar(found, tab),
+        "given": given,
         "requests": asked,
         "place": "",
         "audit_trail": found.record.audit,
         "alike": None if found.is_past else alike(found.instance, user),
-        "latest_notes": [entry for entry in found.record.audit if entry.is_note][:NOTES_SHOWN],
+        "latest": latest_from_people(found.instance) if not tab.name else (),
     }
     pieces = pieces_of(context, *_PIECES)
     # Replace the whole sentence: a morph would keep a ticking time and move it to the wrong place.
     pieces["why"] = replace(pieces["why"], swap="outerHTML")
-    drawn = tab.draw(found, context)
+    drawn = tab.draw(found, context) if is_page or tab.is_followed else Drawn()
     return Drawing(
         {**pieces, **drawn.pieces},
         order=drawn.order,
+        follow=drawn.follow,
         is_done=found.instance.is_finished,
         say=_said_of(found),
         is_personal=bool(asked),

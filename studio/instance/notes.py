@@ -32,4 +32,5 @@ def add_note(request: HtmxRequest, name: str, id: str) -> HttpResponse:
     except InstanceNotFoundError:
         raise Http404 from None
     note(request, "Added your note.")
-    return HttpResponseRedirect(f"{instance.get_absolute_url()}#notes")
+    is_in_stream = request.GET.get("tab") == "activity"
+    return HttpResponseRedirect(instance.get_absolute_url() + ("?tab=activity" if is_in_stream else "#notes"))

@@ -120,6 +120,13 @@ class InstancePage:
         return place_of(self.generations)
 
     @property
+    def compared_with(self) -> int | None:
+        """The generation with which this one is compared first: the one before, or after the first."""
+        those = self.generations
+        before = those.shown - 1 or those.shown + 1
+        return before if before <= those.newest else None
+
+    @property
     def is_past(self) -> bool:
         """Whether this is an earlier generation, which is read-only."""
         return self.record.is_past

@@ -6,11 +6,23 @@ from django.http import QueryDict
 
 from studio.frame.addresses import ignored
 from studio.instance import steps_tab
+from studio.instance.activity import tab as activity
+from studio.instance.compare import tab as compare
 from studio.instance.page import InstancePage
 from studio.instance.tab import Tab
 
 TABS: tuple[Tab, ...] = (
     Tab("", "Steps", "studio/instance/tabs/steps.html", steps_tab.draw, steps_tab.count, steps_tab.TAKES),
+    Tab(
+        "activity",
+        "Activity",
+        activity.TEMPLATE,
+        activity.draw,
+        activity.count,
+        activity.TAKES,
+        activity.refuses,
+    ),
+    Tab("compare", "Compare", compare.TEMPLATE, compare.draw, takes=compare.TAKES, is_followed=False),
 )
 BY_NAME = {tab.name: tab for tab in TABS}
 
@@ -22,7 +34,7 @@ def tab_of(name: str) -> Tab:
 
 def ignored_of(given: QueryDict, tab: Tab) -> list[str]:
     """Return the parts of an address that have no effect on this tab."""
-    known = {"generation", *tab.takes}
+    known = {"generation", *tab.takes} - {*tab.refuses(given)}
     return ignored(given, known | {"tab"} if given.get("tab", "") in BY_NAME else known)
 
 

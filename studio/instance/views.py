@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 
@@ -14,7 +15,7 @@ from studio.approvals.entry import Entry
 from studio.forms.tokens import new_token
 from studio.frame.addresses import cursor
 from studio.frame.guard import guard
-from studio.frame.pieces import Piece, page
+from studio.frame.pieces import Drawing, Piece, page
 from studio.instance import deleted_instances, inner_steps
 from studio.instance import queries as instance_queries
 from studio.instance.live import draw_instance
@@ -53,12 +54,12 @@ def show_instance(
         found.instance, inner_steps.opened(request.GET.get("open", "")), place=place
     )
     tab = tab_of(request.GET.get("tab", ""))
-    drawing = draw_instance(found, request.user, tab=tab, typed=typed)
+    drawing = draw_instance(found, request.user, tab=tab, given=request.GET.dict(), typed=typed)
     return page(
         request,
         "studio/instance/instance.html",
         replace(drawing, pieces={**drawing.pieces, **opened_steps(found, within)}),
-        topic=_topic(found, upto, tab),
+        topic=_topic(found, upto, tab, drawing),
         status=status,
         **{
             "event_type": kind,
@@ -83,12 +84,13 @@ def _gone(request: HttpRequest, name: str, id: str) -> HttpResponse:
     return page(request, "studio/instance/gone.html", deleted=deleted, status=410)
 
 
-def _topic(found: InstancePage, upto: int | None, tab: Tab) -> str:
+def _topic(found: InstancePage, upto: int | None, tab: Tab, drawing: Drawing) -> str:
     """Return the topic of the newest generation; earlier ones no longer change."""
     if found.is_past:
         return ""
-    of_tab = f"&tab={tab.name}" if tab.name else ""
-    return f"topic=instance:{found.instance.key}{of_tab}" + (f"&upto={upto}" if upto is not None else "")
+    given = {"upto": str(upto) if upto is not None else "", "tab": tab.name, **drawing.follow}
+    rest = urlencode({name: value for name, value in given.items() if value})
+    return f"topic=instance:{found.instance.key}" + (f"&{rest}" if rest else "")
 
 
 def opened_steps(found: InstancePage, within: Mapping[int, str]) -> dict[str, Piece]:

@@ -154,6 +154,13 @@ def took(duration: timedelta | None) -> str:
     return "" if duration is None else format_duration(max(duration, timedelta(0)))
 
 
+@register.filter
+def signed(difference: timedelta) -> str:
+    """Render how much longer or shorter something took."""
+    sign = "+" if difference > timedelta(0) else "−" if difference < timedelta(0) else ""
+    return f"{sign}{format_duration(abs(difference))}"
+
+
 @register.simple_tag
 def sentence(parts: Sentence) -> SafeString:
     """Render a status line: text escaped, names as code, times ticking."""

@@ -1,18 +1,21 @@
-/* The menu of actions: `.` opens it; Escape, a press elsewhere and a choice close it. */
+/* The menus of the page: `.` opens that of the actions; Escape, a press elsewhere and a choice close them. */
 (() => {
   "use strict";
   const { $, isTyping } = Studio;
   const menu = () => $("#more-actions");
+  const opened = () => $("details.menu[open]");
   function close() {
-    if (!menu()?.open) return false;
-    menu().open = false;
-    return true;
+    const found = opened();
+    if (found) found.open = false;
+    return found;
   }
   document.addEventListener("click", ({ target }) => {
-    if (!target.closest("#more-actions") || target.closest("#more-actions .item")) close();
+    const within = target.closest("details.menu");
+    const found = opened();
+    if (found && (found !== within || target.closest(".menu .item"))) close();
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && close()) $("#more-actions > summary").focus();
+    if (event.key === "Escape" && opened()) close().querySelector("summary").focus();
     else if (event.key === "." && menu() && !isTyping(event)) {
       menu().open = true;
       $("#more-actions .item")?.focus();

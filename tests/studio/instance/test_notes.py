@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from engine.models import Audit, Instance
+from engine.steer import requests
 from engine.values.identity import new_instance_id
 from tests.studio import factories
 
@@ -47,6 +48,34 @@ def test_the_three_latest_notes_are_shown_newest_first(operator: Client) -> None
     for n in range(5):
         instance.add_note(f"note {n}")
     assert shown(page_of(operator, instance)) == ["note 4", "note 3", "note 2"]
+
+
+def test_votes_and_actions_are_among_the_latest_from_people(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    factories.request(instance, schema={"type": "boolean"}, name="credit-limit")
+    instance.add_note("First.", by="ana")
+    requests.answer(instance, "credit-limit", False, by=factories.person("approver", "tom"), comment="no")
+    instance.pause(by="zoe", reason="to look")
+    instance.send_event("paid", by=None)  # by nobody
+    page = page_of(operator, instance)
+    latest = page[page.index('id="notes"') :]
+    said = re.findall(r'<div class="said">(.*?)</div>', latest[: latest.index("</ul>")], re.DOTALL)
+    plain = [" ".join(re.sub(r"<[^>]*>", "", one).split()) for one in said]
+    assert [one.partition(" waiting ")[0] for one in plain] == [
+        "zoe paused: “to look”",
+        "tom refused credit-limit “no”",
+        "ana noted First.",
+    ]
+
+
+def test_a_note_that_is_added_in_the_activity_leads_back_there(operator: Client) -> None:
+    instance = factories.instance("queued")
+    given = {"text": "Here.", "token": new_instance_id()}
+    answer = operator.post(f"{instance.get_absolute_url()}notes/?tab=activity", given)
+    assert answer["Location"] == f"{instance.get_absolute_url()}?tab=activity"
+    refused = operator.post(f"{instance.get_absolute_url()}notes/?tab=activity", {"text": "x" * 5_000})
+    assert refused.status_code == 422
+    assert 'id="activity"' in refused.content.decode()
 
 
 def test_a_form_that_is_sent_twice_adds_one_note(operator: Client) -> None:

@@ -1,0 +1,1 @@
+"""Everything that happened to an instance, in one stream."""

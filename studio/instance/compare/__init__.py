@@ -1,0 +1,1 @@
+"""Compare an instance with another one, or a generation with another one."""
