@@ -125,7 +125,9 @@ class _Builder:
         choices = tuple(
             Choice(str(number), self._name(node, number)) for number, node in enumerate(shape.options)
         )
-        child = replace(child, label=blank.label, is_alternative=True, is_extra=False)
+        # What names the alternative is chosen above it.
+        fields = tuple(one for one in child.children if one.kind != "fixed" or child.kind != "group")
+        child = replace(child, label=blank.label, is_alternative=True, is_extra=False, children=fields)
         return replace(blank, kind="union", children=(child,), picked=picked, choices=choices)
 
     def _may_be(self, node: Any, value: Any) -> bool:

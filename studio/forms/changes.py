@@ -102,8 +102,9 @@ def _pick(root: Root, document: Any, control: Control, given: str) -> tuple[Any,
 
 
 def _blank(root: Root, node: Any) -> Any:
-    """Return a value to start from. A list that needs items has one."""
-    return schema.example({"$defs": root.get("$defs", {}), **shape_of(root, node).about})
+    """Return a value to start from: not null, which is what a part is that is left out."""
+    about = {"$defs": root.get("$defs", {}), **shape_of(root, node).about}
+    return schema.example({word: rule for word, rule in about.items() if word != "default" or rule is not None})
 
 
 def _own(value: Any, kind: type) -> Any:

@@ -154,4 +154,6 @@ def default_of(about: Mapping[str, Any], shown: Any) -> str:
     if default is MISSING or default is None or default == shown or isinstance(default, dict | list):
         return ""
     word = {True: "yes", False: "no"}.get(default) if isinstance(default, bool) else None
+    if isinstance(default, str):
+        return f"default: {default or 'empty'}"
     return f"default: {word or dump(default)}"

@@ -68,7 +68,7 @@ def _text(blank: Control, about: Mapping[str, Any]) -> Control:
 
 def _choice(blank: Control, shape: Shape, value: Any) -> Control:
     choices = [Choice(dump(one), _word(one)) for one in shape.options]
-    if len(choices) == 1 and value is not MISSING and dump(value) == choices[0].sent and blank.is_required:
+    if len(choices) == 1 and value is not MISSING and dump(value) == choices[0].sent:
         return replace(blank, kind="fixed", text=choices[0].sent, choices=tuple(choices))
     if shape.is_nullable:
         choices.append(Choice("null", "None (null)"))

@@ -34,7 +34,7 @@ class JsonForm:
     tab: str = JSON
     op: str = ""  # the button that was pressed; empty: send it
     problems: tuple[Problem, ...] = ()  # of what cannot be read
-    raw: Mapping[str, str] | None = None  # texts of JSON that cannot be read, by pointer
+    raw: Mapping[str, str] | None = None  # texts of JSON as typed, by pointer, if one cannot be read
     picks: Mapping[str, int] | None = None
     focus: Path | None = None
 
@@ -103,11 +103,7 @@ class JsonForm:
 
     def without_secrets(self) -> JsonForm:
         """Return it without secrets that were typed: none is ever sent back to a page."""
-        raw = {name: "" if self._hides_raw() else text for name, text in (self.raw or {}).items()}
-        return replace(self, text=hidden(self.text, self.root), raw=raw)
-
-    def _hides_raw(self) -> bool:
-        return hidden('{"', self.root) != '{"' or hidden("x", self.root) != "x"
+        return replace(self, text=hidden(self.text, self.root))
 
     def controls(self, problems: Iterable[Problem] = ()) -> Control | None:
         """Return the controls to show, each with its problems."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from engine.values.serialization.secret_schema import holds_secrets
 from studio.forms.checked import Problem
 from studio.forms.controls import Control, within
 from studio.forms.document import at, put, renamed
@@ -76,6 +78,11 @@ def _unread(control: Control, problem: Problem) -> Problem:
 
 
 def raw_texts(form: Control, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of JSON as they were typed, to be shown again if they cannot be read."""
-    texts = {one.name: given.get(FIELD + one.name) for one in within(form) if one.kind == "json"}
-    return {name: text for name, text in texts.items() if text is not None}
+    """Return the texts of JSON as they were typed, to be shown again if they cannot be read. None has a secret."""
+    fields = [one for one in within(form) if one.kind == "json" and FIELD + one.name in given]
+    return {one.name: "" if _may_hold_secrets(one) else given[FIELD + one.name] for one in fields}
+
+
+def _may_hold_secrets(control: Control) -> bool:
+    about = control.source.about
+    return holds_secrets(about) or '"$ref"' in json.dumps(about)

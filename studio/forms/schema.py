@@ -173,7 +173,7 @@ def _number(value: float) -> str:
 
 def _size(least: int | None, most: int | None, unit: str) -> str:
     if least is not None and most is not None and least != most:
-        return f"{least}–{most} {unit}s"
+        return f"{least} to {most} {unit}s"
     bound = "" if least == most else "at least " if most is None else "at most "
     number = most if least is None else least
     return f"{bound}{number} {unit}{'' if number == 1 else 's'}"

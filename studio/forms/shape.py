@@ -92,7 +92,7 @@ def _union(root: Mapping[str, Any], about: Mapping[str, Any], word: str, seen: f
         return Shape("json", about, references=seen, reason="Its rules cannot be shown as fields.")
     own = {key: value for key, value in about.items() if key != word and key != "discriminator"}
     kinds = [_mapping(schema.resolve(root, one)).get("type") for one in rest]
-    if len(rest) == 2 and {*kinds} == {"number", "string"} and any("pattern" in _mapping(one) for one in rest):
+    if len(rest) == 2 and {*kinds} == {"number", "string"}:
         return Shape("decimal", {**about, **own}, is_nullable, references=seen)
     if len(rest) > 1:
         return Shape("union", about, is_nullable, tuple(rest), seen)

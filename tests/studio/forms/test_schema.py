@@ -69,7 +69,7 @@ class Rated(BaseModel):
 def test_each_rule_is_said_once_and_in_words() -> None:
     rows = schema.fields(TypeAdapter(Rated).json_schema())
     assert {row.name: row.rules for row in rows} == {
-        "name": ("3–60 characters",),
+        "name": ("3 to 60 characters",),
         "note": ("at most 400 characters",),
         "code": (r"matches ^[A-Z]-\d+$, such as A-17",),
         "price": ("0 to 1,000",),
