@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.db import connection
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from studio.embedded import DATABASE, EmbeddedServer, socket_dir
 from tests.live import PASSWORD, LiveStack
@@ -22,6 +24,12 @@ pytest_plugins = [
     "engine.testing.plugin",  # an entry point, where the package is installed
     "tests.tiers",
 ]
+
+# How long generated values take says how busy the machine is.
+hypothesis_settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+hypothesis_settings.load_profile("any machine")
 
 ENOUGH_MEMORY = 2 * 1024**3
 
