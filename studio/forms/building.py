@@ -121,7 +121,9 @@ class _Builder:
         if not (0 <= picked < len(shape.options) and self._may_be(shape.options[picked], value)):
             picked = self._best(shape, value)
         # The alternative has the label of the union above it.
-        child = self.control(shape.options[picked], value, blank.path, is_required=True, seen=shape.references)
+        child = self.control(
+            shape.options[picked], value, blank.path, is_required=True, seen=shape.references
+        )
         choices = tuple(
             Choice(str(number), self._name(node, number)) for number, node in enumerate(shape.options)
         )

@@ -17,7 +17,9 @@ class UnknownChangeError(ValueError):
     """There is no such change, or nothing at its path: the form is of another document."""
 
 
-def change(root: Root, form: Control, document: Any, verb: str, name: str, given: str = "") -> tuple[Any, Path]:
+def change(
+    root: Root, form: Control, document: Any, verb: str, name: str, given: str = ""
+) -> tuple[Any, Path]:
     """Return the document after a press of a button, and the path that has the focus then.
 
     `name` is the pointer of the control, `given` the name of a new entry or the number of an alternative. Raises
@@ -95,7 +97,9 @@ def _pick(root: Root, document: Any, control: Control, given: str) -> tuple[Any,
     before, made = at(document, control.path), _blank(root, shape.options[number])
     inner = shape_of(root, shape.options[number])
     if isinstance(made, dict) and isinstance(before, dict) and inner.kind == "group":
-        fixed = {name for name, node in inner.about["properties"].items() if "const" in schema.resolve(root, node)}
+        fixed = {
+            name for name, node in inner.about["properties"].items() if "const" in schema.resolve(root, node)
+        }
         kept = {name: value for name, value in before.items() if name in made and name not in fixed}
         made = {**made, **kept}
     return put(document, control.path, made), control.path
@@ -104,7 +108,9 @@ def _pick(root: Root, document: Any, control: Control, given: str) -> tuple[Any,
 def _blank(root: Root, node: Any) -> Any:
     """Return a value to start from: not null, which is what a part is that is left out."""
     about = {"$defs": root.get("$defs", {}), **shape_of(root, node).about}
-    return schema.example({word: rule for word, rule in about.items() if word != "default" or rule is not None})
+    return schema.example(
+        {word: rule for word, rule in about.items() if word != "default" or rule is not None}
+    )
 
 
 def _own(value: Any, kind: type) -> Any:
@@ -116,7 +122,13 @@ def _own(value: Any, kind: type) -> Any:
 
 
 _EXPECTED = ("group", "list", "map", "union")
-_KINDS = {"add": ("list",), "enter": ("map",), "pick": ("union",), "include": ("add",), "leave-out": _EXPECTED}
+_KINDS = {
+    "add": ("list",),
+    "enter": ("map",),
+    "pick": ("union",),
+    "include": ("add",),
+    "leave-out": _EXPECTED,
+}
 _ACTS: dict[str, Callable[[Root, Any, Control, str], tuple[Any, Path]]] = {
     "add": _add,
     "enter": _enter,

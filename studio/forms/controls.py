@@ -9,7 +9,7 @@ from typing import Any
 
 from studio.forms import schema
 from studio.forms.document import MISSING, Path, dump, location, pointer
-from studio.forms.shape import Shape
+from studio.forms.shape import JSON_SHAPE, Shape
 
 MOMENT = "datetime-local"
 _MODES = {"email": "email", "uri": "url", "uri-reference": "url"}
@@ -48,7 +48,7 @@ class Control:
     unknown: tuple[str, ...] = ()  # names in the document that are not in the schema
     picked: int = 0  # of a union
     shape: str = ""
-    source: Shape = Shape("json")  # of the schema
+    source: Shape = JSON_SHAPE  # of the schema
     is_nullable: bool = False
     is_null: bool = False
     is_extra: bool = False  # an optional part that is in the document, so it can be removed

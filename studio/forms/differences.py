@@ -55,11 +55,17 @@ def _short(value: Any) -> str:
 
 def unknown_fields(root: Mapping[str, Any] | None, value: Any, most: int = 20) -> list[str]:
     """Return the paths of fields that the schema does not name. Looks only where a form can."""
-    return [] if root is None else [location(path) for path, _ in zip(_unknown(root, root, value, ()), range(most), strict=False)]
+    return (
+        []
+        if root is None
+        else [location(path) for path, _ in zip(_unknown(root, root, value, ()), range(most), strict=False)]
+    )
 
 
 def _unknown(root: Mapping[str, Any], node: Any, value: Any, path: Path) -> Iterator[Path]:
-    shape = shape_of(root, node)  # without what leads here: the document has an end, even if its type has none
+    shape = shape_of(
+        root, node
+    )  # without what leads here: the document has an end, even if its type has none
     if shape.kind == "list" and isinstance(value, list):
         for at, item in enumerate(value):
             yield from _unknown(root, shape.about["items"], item, (*path, at))

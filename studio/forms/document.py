@@ -48,8 +48,8 @@ def dump(value: Any, depth: int = 0) -> str:
 def at(document: Any, path: Path) -> Any:
     """Return the value at a path, or MISSING."""
     for part in path:
-        if isinstance(document, dict) and isinstance(part, str) and part in document:
-            document = document[part]
+        if isinstance(document, dict):
+            document = document.get(part, MISSING)
         elif isinstance(document, list) and isinstance(part, int) and part < len(document):
             document = document[part]
         else:

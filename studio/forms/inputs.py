@@ -30,7 +30,9 @@ def shows(shape: Shape, value: Any) -> bool:
         return value is None or isinstance(value, str | int | float)
     if shape.kind in ("text", "secret"):
         return isinstance(value, str) and not _NO_INPUT_KEEPS.search(value)
-    if isinstance(value, str):  # it stays as it was typed, wrong as it may be; a number in quotes is shown as JSON
+    if isinstance(
+        value, str
+    ):  # it stays as it was typed, wrong as it may be; a number in quotes is shown as JSON
         keeps = not _NO_INPUT_KEEPS.search(value) and "\n" not in value
         return keeps and (shape.kind == "decimal" or not NUMBER.fullmatch(value.strip()))
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -51,16 +53,16 @@ def input_for(blank: Control, shape: Shape, value: Any) -> Control:
 
 
 def _text(blank: Control, about: Mapping[str, Any]) -> Control:
-    format, text = str(about.get("format", "")), blank.text
-    if format == "date-time" and (not text or _MOMENT.fullmatch(text)):
+    wanted, text = str(about.get("format", "")), blank.text
+    if wanted == "date-time" and (not text or _MOMENT.fullmatch(text)):
         found = _MOMENT.fullmatch(text)
         local, zone = (found[1], found[2] or "") if found else ("", "Z")
         return replace(blank, kind="moment", type=MOMENT, text=local, zone=zone)
-    if format in _FORMATS:
-        type, pattern = _FORMATS[format]
-        return replace(blank, kind="text", type=type if not text or pattern.fullmatch(text) else "text")
+    if wanted in _FORMATS:
+        picker, pattern = _FORMATS[wanted]
+        return replace(blank, kind="text", type=picker if not text or pattern.fullmatch(text) else "text")
     longest = about.get("maxLength", LONG_TEXT + 1)
-    is_long = not format and longest > LONG_TEXT
+    is_long = not wanted and longest > LONG_TEXT
     if "\n" in text or is_long or about.get("x-multiline"):
         return replace(blank, kind="area")
     return replace(blank, kind="text", type="text")
@@ -111,7 +113,9 @@ def meant(control: Control, typed: str, zone: str, *, is_null: bool) -> Any:
         return None
     if control.kind in ("radio", "select", "json"):
         return parse(typed) if has_text else MISSING
-    if not has_text and not (control.is_required and control.kind in ("text", "area") and control.type == "text"):
+    if not has_text and not (
+        control.is_required and control.kind in ("text", "area") and control.type == "text"
+    ):
         return MISSING
     if control.kind == "moment":
         return f"{typed}:00{zone.strip()}" if typed.count(":") == 1 else typed + zone.strip()

@@ -130,7 +130,7 @@ class Document:
 
 
 def document_of(text: str) -> Document | None:
-    """Return the document of a text, or None if it is not JSON that may be stored. An empty text has none of a value."""
+    """Return the document of a text, or None if it is not JSON that may be stored. An empty text has no value."""
     if not text.strip():
         return Document(MISSING)
     return Document(parse(text)) if read_text(text, "params").is_good else None
@@ -195,6 +195,8 @@ def _focus(form: Control, path: Path | None) -> Control | None:
     for length in range(len(path), -1, -1):
         found = [one for one in within(form) if one.path == path[:length]]
         if found:
-            inner = [one for one in within(found[-1]) if not one.is_compound and one.kind not in ("add", "fixed")]
+            inner = [
+                one for one in within(found[-1]) if not one.is_compound and one.kind not in ("add", "fixed")
+            ]
             return inner[0] if inner and length == len(path) else found[0]
     return None

@@ -50,7 +50,9 @@ def picks(form: Mapping[str, str]) -> dict[str, int]:
 def repicked(form: Control, given: Mapping[str, str]) -> Control | None:
     """Return a union whose alternative was changed, which without JavaScript needs another press of a button."""
     unions = (one for one in within(form) if one.kind == "union")
-    return next((one for one in unions if given.get(PICK + one.name, str(one.picked)) != str(one.picked)), None)
+    return next(
+        (one for one in unions if given.get(PICK + one.name, str(one.picked)) != str(one.picked)), None
+    )
 
 
 def _with_keys(form: Control, document: Any, given: Mapping[str, str], problems: list[Problem]) -> Any:
@@ -58,7 +60,9 @@ def _with_keys(form: Control, document: Any, given: Mapping[str, str], problems:
     maps = [one for one in within(form) if one.kind == "map"]
     for control in sorted(maps, key=lambda one: -len(one.path)):
         members = at(document, control.path)
-        typed = {one.key: given.get(KEY + one.name, one.key) for one in control.children if one.key is not None}
+        typed = {
+            one.key: given.get(KEY + one.name, one.key) for one in control.children if one.key is not None
+        }
         if not isinstance(members, dict) or all(name == key for key, name in typed.items()):
             continue
         names = [typed.get(key, key) for key in members]

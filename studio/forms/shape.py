@@ -10,11 +10,38 @@ from studio.forms import schema
 
 # Rules that no input can keep to. `check` still knows them, so such a node is typed as JSON.
 ODD = frozenset(
-    "not if then else patternProperties dependentSchemas dependentRequired dependencies prefixItems contains"
-    " unevaluatedProperties unevaluatedItems $dynamicRef additionalItems".split()
+    [
+        "not",
+        "if",
+        "then",
+        "else",
+        "patternProperties",
+        "dependentSchemas",
+        "dependentRequired",
+        "dependencies",
+        "prefixItems",
+        "contains",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "$dynamicRef",
+        "additionalItems",
+    ]
 )
 _BESIDE_A_UNION = frozenset(
-    "anyOf oneOf title description default examples discriminator $defs deprecated readOnly $schema $id".split()
+    [
+        "anyOf",
+        "oneOf",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "discriminator",
+        "$defs",
+        "deprecated",
+        "readOnly",
+        "$schema",
+        "$id",
+    ]
 )
 
 
@@ -28,6 +55,9 @@ class Shape:
     options: tuple[Any, ...] = ()  # of a union: nodes; of a choice: values
     references: frozenset[str] = frozenset()  # followed on the way to this node
     reason: str = ""  # why it is JSON
+
+
+JSON_SHAPE = Shape("json")  # of which nothing is known
 
 
 def shape_of(root: Mapping[str, Any], node: Any, seen: frozenset[str] = frozenset()) -> Shape:
@@ -111,8 +141,8 @@ def _plain(about: Mapping[str, Any], seen: frozenset[str]) -> Shape:
     kind, is_nullable = about.get("type"), False
     if isinstance(kind, list):
         is_nullable = "null" in kind
-        others = [one for one in kind if one != "null"]
-        kind = others[0] if len(others) == 1 else None
+        kinds = [one for one in kind if one != "null"]
+        kind = kinds[0] if len(kinds) == 1 else None
     values = _values(about, kind)
     if values is not None:
         is_nullable = is_nullable or None in values
@@ -134,7 +164,7 @@ def _values(about: Mapping[str, Any], kind: Any) -> list[Any] | None:
     if "const" in about:
         return [about["const"]] if _is_scalar(about["const"]) else None
     if isinstance(about.get("enum"), list):
-        return about["enum"] if all(map(_is_scalar, about["enum"])) else None
+        return list(about["enum"]) if all(map(_is_scalar, about["enum"])) else None
     return [True, False] if kind == "boolean" else None
 
 

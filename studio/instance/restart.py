@@ -22,6 +22,7 @@ from engine.values.errors import (
 from engine.values.unchanged import UNCHANGED
 from studio.access.permissions import Verb, allowed
 from studio.forms.checked import Problem
+from studio.forms.zones import ZONES
 from studio.frame.addresses import cursor
 from studio.frame.guard import guard
 from studio.frame.notes import note
@@ -96,7 +97,10 @@ def restart_page(request: HttpRequest, name: str, id: str) -> HttpResponse:
 
 def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
     target, reason = Target.of(request.POST.get("step", "")), reason_of(request)
-    checked = TypedParams.of(request, instance).checked(instance)
+    typed = TypedParams.of(request, instance)
+    checked = typed.checked(instance)
+    if not typed.is_sent:
+        return _preview(request, instance, reason=reason, problems=checked.problems)
     if not checked.is_good:
         text = f"Not restarted: {checked.problems[0].message}"
         return _preview(request, instance, status=422, refused=text, reason=reason, problems=checked.problems)
@@ -122,6 +126,23 @@ def _restart_unless_stale(
         if str(lifecycle.lock(instance).generation) != request.POST.get("generation", ""):
             raise StalePageError
         target.act(instance, params=params, keys=_keys(request), by=request.user, reason=reason)
+
+
+def _params(
+    request: HttpRequest, typed: TypedParams, problems: Sequence[Problem], *, is_shown: bool
+) -> dict[str, Any]:
+    """Return what the template needs to show the form of the params, if they can be changed."""
+    form = typed.shown
+    if form is None or not is_shown:
+        return {"json_form": None}
+    return {
+        "json_form": form,
+        "control": form.controls(problems),
+        "zones": ZONES,
+        "form_id": "restart-form",
+        "form_address": request.get_full_path(),
+        "is_changed": typed.is_changed or not typed.is_sent,
+    }
 
 
 def _keys(request: HttpRequest) -> str:
@@ -167,8 +188,7 @@ def _preview(
         is_cut=len(top) > CHOICES,
         may_retry=target.is_retry or _is_failed(instance),
         keys=_keys(request),
-        params=None if target.kind else typed.shown(instance),
-        is_changed=typed.is_changed,
+        **_params(request, typed, problems, is_shown=not target.kind),
         problems=problems,
         impossible=plan.refused or (plan.keys_spent if target.is_retry else ""),
         listed=LISTED,

@@ -12,7 +12,7 @@ from engine.models import Instance
 from engine.values.unchanged import UNCHANGED
 from studio.display import payloads
 from studio.forms.checked import Checked
-from studio.forms.typed_secrets import hidden
+from studio.forms.json_form import JsonForm
 from studio.workflows.start_form import check_params
 
 LONGEST_SHOWN = 64_000  # characters; larger ones are changed from the command line
@@ -20,39 +20,44 @@ LONGEST_SHOWN = 64_000  # characters; larger ones are changed from the command l
 
 @dataclass(frozen=True, slots=True)
 class TypedParams:
-    """The text of the form; without one, nothing can be changed."""
+    """The params that are recorded, and the form to change them; without a form, nothing can be changed."""
 
-    recorded: str | None
-    typed: str | None = None
+    recorded: str = ""
+    form: JsonForm | None = None
+    is_typed: bool = False
 
     @classmethod
     def of(cls, request: HttpRequest, instance: Instance) -> TypedParams:
         workflow = registry.get(instance.workflow)
         if workflow is None or not workflow.takes_params:
-            return cls(None)
+            return cls()
         text = payloads.pretty_stored(Instance.objects.only("params").get(key=instance.key).params)
         if len(text) > LONGEST_SHOWN:
-            return cls(None)
-        typed = request.POST.get("params")
-        return cls(text, None if typed is None else typed.replace("\r\n", "\n"))
+            return cls()
+        schema: Any = workflow.params_schema()
+        if "params" in request.POST:
+            return cls(text, JsonForm.posted(schema, request.POST.dict()), is_typed=True)
+        return cls(text, JsonForm.fresh(schema, text, request.GET.get("tab", "")))
 
     @property
     def is_changed(self) -> bool:
-        return (
-            self.recorded is not None
-            and self.typed is not None
-            and self.typed.strip() != self.recorded.strip()
-        )
+        return self.is_typed and self.form is not None and self.form.text.strip() != self.recorded.strip()
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the instance is to be restarted: no button in the form was pressed."""
+        return self.form is None or self.form.is_sent
 
     def checked(self, instance: Instance) -> Checked:
         """Return the new params, or their problems; the value is UNCHANGED if they stay as they are."""
-        if not self.is_changed or self.typed is None:
+        if self.form is None or not self.is_typed:
             return Checked(UNCHANGED, ())
-        return check_params(registry[instance.workflow], self.typed)
+        if not self.is_changed:
+            return Checked(UNCHANGED, tuple(self.form.problems))
+        found = check_params(registry[instance.workflow], self.form.text)
+        return Checked(found.value, tuple(self.form.placed([*self.form.problems, *found.problems])))
 
-    def shown(self, instance: Instance) -> str | None:
-        """Return the text of the form, without secrets that were typed."""
-        if self.typed is None or self.recorded is None:
-            return self.recorded
-        schema: Any = registry[instance.workflow].params_schema()
-        return hidden(self.typed, schema) if self.is_changed else self.recorded
+    @property
+    def shown(self) -> JsonForm | None:
+        """Return the form as it is shown again, without secrets that were typed."""
+        return None if self.form is None else self.form.without_secrets()

@@ -68,4 +68,6 @@ def findings(workflow: Workflow[Any, Any], typed: Typed, checked: Checked, site:
 def _since(last: Instance | None, value: Any) -> tuple[list[Difference], int]:
     """Return what differs from the newest instance. Secrets are masks on both sides, so they do not differ."""
     before = None if last is None else document_of(payloads.pretty_stored(last.params))
-    return ([], 0) if before is None or value is MISSING else differences(before.value, value, MOST_DIFFERENCES)
+    return (
+        ([], 0) if before is None or value is MISSING else differences(before.value, value, MOST_DIFFERENCES)
+    )

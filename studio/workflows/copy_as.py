@@ -69,11 +69,18 @@ def _url(start: Start, root: Mapping[str, Any] | None, site: str) -> Copy:
         for name, value in start.params.items()
     ]
     text = f"{address}?{urlencode(pairs)}" if pairs else address
-    return Copy("URL", text) if len(text) <= LONGEST_URL else Copy("URL", "", "It is too long for an address.")
+    return (
+        Copy("URL", text) if len(text) <= LONGEST_URL else Copy("URL", "", "It is too long for an address.")
+    )
 
 
 def _is_text(root: Mapping[str, Any] | None, node: Any, value: Any) -> bool:
-    return isinstance(value, str) and root is not None and node is not None and shape_of(root, node).kind == "text"
+    return (
+        isinstance(value, str)
+        and root is not None
+        and node is not None
+        and shape_of(root, node).kind == "text"
+    )
 
 
 def _line(value: Any) -> str:
@@ -91,7 +98,9 @@ def _curl(start: Start, site: str) -> Copy:
 
 
 def _python(start: Start) -> Copy:
-    arguments = [] if start.params is MISSING else [pprint.pformat(_plain(start.params), sort_dicts=False, width=90)]
+    arguments = (
+        [] if start.params is MISSING else [pprint.pformat(_plain(start.params), sort_dicts=False, width=90)]
+    )
     arguments += [f"id={start.id!r}"] if start.id else []
     arguments += [f"tags={list(start.tags)!r}"] if start.tags else []
     named = f"workflows[{start.workflow!r}].start({', '.join(arguments)})"

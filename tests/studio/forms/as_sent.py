@@ -34,9 +34,10 @@ class _Reader(HTMLParser):
             self._select = name
         elif tag == "option" and ("selected" in given or self._select not in self.sent):
             self.sent[self._select] = given.get("value", "")
-        elif tag == "input" and name:
-            if given.get("type") not in ("radio", "checkbox") or "checked" in given:
-                self.sent[name] = given.get("value", "on" if given.get("type") == "checkbox" else "")
+        elif (
+            tag == "input" and name and (given.get("type") not in ("radio", "checkbox") or "checked" in given)
+        ):
+            self.sent[name] = given.get("value", "on" if given.get("type") == "checkbox" else "")
 
     def handle_data(self, data: str) -> None:
         if self._area is not None:

@@ -199,7 +199,10 @@ def test_items_are_added_moved_and_removed(operator: Client) -> None:
     assert [sent[f"f./items/{at}/sku"] for at in range(3)] == ["a", "new", "b"]
     sent = pressed(operator, sent, "remove:/items/0")
     sent = pressed(operator, sent, "down:/items/0")
-    assert document_of(operator, sent)["items"] == [{"sku": "b", "quantity": 1}, {"sku": "new", "quantity": 1}]
+    assert document_of(operator, sent)["items"] == [
+        {"sku": "b", "quantity": 1},
+        {"sku": "new", "quantity": 1},
+    ]
 
 
 def test_entries_of_a_map_are_added_renamed_and_removed(operator: Client) -> None:
@@ -255,9 +258,9 @@ def test_a_refused_form_keeps_what_was_typed_and_says_what_is_wrong_beside_it(op
     assert answer.status_code == 422
     sent = as_sent(page)
     assert {name: sent[name] for name in typed} == typed
-    for id in ("f/items/1/quantity", "f/home/street", "f/anything"):
-        assert f'href="#{id}"' in page
-        assert f'id="{id}-problem"' in page
+    for field in ("f/items/1/quantity", "f/home/street", "f/anything"):
+        assert f'href="#{field}"' in page
+        assert f'id="{field}-problem"' in page
     assert not Instance.objects.exists()
 
 
@@ -285,7 +288,9 @@ def test_what_may_contain_itself_is_json_and_the_rest_has_fields(operator: Clien
     assert json.loads(sent["f./children/0"]) == {"name": "b", "children": []}
 
 
-@pytest.mark.parametrize("op", ["add:/nowhere", "up:/items/0", "remove:", "pick:/payment", "x:y", "include:/items"])
+@pytest.mark.parametrize(
+    "op", ["add:/nowhere", "up:/items/0", "remove:", "pick:/payment", "x:y", "include:/items"]
+)
 def test_a_button_of_another_form_changes_nothing_and_breaks_nothing(operator: Client, op: str) -> None:
     answer = operator.post(START, {**opened(operator), "op": op, "u./payment": "99999999"})
     assert answer.status_code in (200, 422)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from typing import Any
@@ -15,6 +14,7 @@ from engine.steer import restart
 from studio.instance import deleted_instances
 from tests.studio import factories
 from tests.studio.display.test_escaping import EVIL, assert_is_text
+from tests.studio.forms.as_sent import as_sent
 from tests.studio.instance.test_actions import act
 
 pytestmark = pytest.mark.django_db
@@ -404,11 +404,28 @@ def test_the_same_params_change_nothing_and_a_restart_from_a_step_takes_none(ope
     params = {"customer": "Ada", "items": [{"sku": "a", "quantity": 1}]}
     instance = failed(workflow="process-order", params=params)
     assert "Change the parameters" not in preview_of(operator, instance, "do:reserve:1")
-    text = re.findall(
-        r"<textarea id=\"params\"[^>]*>(.*?)</textarea>", preview_of(operator, instance), re.DOTALL
-    )
-    press(operator, instance, params=html.unescape(text[0]))
+    sent = as_sent(preview_of(operator, instance), "restart-form")
+    press(operator, instance, **{**sent, "reason": "again"})
     assert (instance.refresh().generation, Audit.objects.get(verb="restart").data.get("has_new_params")) == (
         2,
         None,
+    )
+
+
+def test_a_field_of_the_form_changes_the_params_and_a_button_in_it_restarts_nothing(operator: Client) -> None:
+    instance = failed(
+        workflow="process-order", params={"customer": "Ada", "items": [{"sku": "a", "quantity": 1}]}
+    )
+    sent = {**as_sent(preview_of(operator, instance), "restart-form"), "reason": "typo"}
+    status, page = press(operator, instance, **sent, op="add:/items")
+    sent = as_sent(page, "restart-form")
+    assert (status, instance.refresh().generation, sent["reason"]) == (200, 1, "typo")
+    status, page = press(operator, instance, **sent)
+    assert status == 422
+    assert 'id="f/items/1/sku-problem"' in page
+    status, _ = press(operator, instance, **{**sent, "f./items/1/sku": "b", "f./customer": "Bo"})
+    assert (status, instance.refresh().generation) == (302, 2)
+    assert (instance.params["customer"], [item["sku"] for item in instance.params["items"]]) == (
+        "Bo",
+        ["a", "b"],
     )
