@@ -85,11 +85,11 @@ class Comparison:
 
     @property
     def only_here(self) -> list[Pair]:
-        return [line.pair for line in self.lines if line.pair.there is None]
+        return [line.pair for line in self.differing if line.pair.there is None]
 
     @property
     def only_there(self) -> list[Pair]:
-        return [line.pair for line in self.lines if line.pair.here is None]
+        return [line.pair for line in self.differing if line.pair.here is None]
 
     def _line(self, pair: Pair, output: Difference | None) -> Line:
         return Line(pair, self._word(pair), output, differs=pair.differs or output is not None)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 LEAST = 500_000  # microseconds; a smaller difference is not worth a word
 TIMES = 2  # how many times as long
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(NamedTuple):
     """A step of the handler, as far as it is compared."""
 
     seq: int
     kind: str
     name: str
-    count: int
+    nth: int  # of its kind and name
     status: str
     attempts: int
     kept_from: int | None
@@ -25,11 +25,11 @@ class StepRow:
 
     @property
     def key(self) -> tuple[str, str, int]:
-        return self.kind, self.name, self.count
+        return self.kind, self.name, self.nth
 
     @property
     def label(self) -> str:
-        return self.name if self.count == 1 else f"{self.name} #{self.count}"
+        return self.name if self.nth == 1 else f"{self.name} #{self.nth}"
 
     @property
     def took(self) -> timedelta | None:

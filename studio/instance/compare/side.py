@@ -116,7 +116,7 @@ def side_of(snapped: Snapshot) -> Side:
     }
     with connection.cursor() as cursor:
         cursor.execute(_STEPS, values)
-        steps = [StepRow(*row) for row in cursor.fetchall()]
+        steps = [StepRow._make(row) for row in cursor.fetchall()]
     return Side(snapped, tuple(steps[:MOST_STEPS]), len(steps) > MOST_STEPS, _began_at(snapped))
 
 

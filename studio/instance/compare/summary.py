@@ -62,7 +62,7 @@ def _generations(compared: Comparison) -> Sentence:
 
 
 def _durations(compared: Comparison) -> Sentence:
-    slow = [line.pair for line in compared.lines if line.pair.is_slower_or_faster]
+    slow = [line.pair for line in compared.differing if line.pair.is_slower_or_faster]
     slow.sort(key=lambda pair: abs(pair.more or timedelta(0)), reverse=True)
     parts: list[Part] = []
     for pair in slow[:NAMED]:
@@ -94,7 +94,7 @@ def _value(what: str, diff: ValueDiff) -> Sentence:
 
 
 def _outputs(compared: Comparison) -> Sentence:
-    found = [line.pair for line in compared.lines if line.output is not None]
+    found = [line.pair for line in compared.differing if line.output is not None]
     if not found:
         return ()
     return ("the output of " if len(found) == 1 else "the outputs of ", *_names(found), _verb(found))
