@@ -54,7 +54,7 @@ class Drawing:
     say: str = ""
     is_personal: bool = False  # users with equal rights may see different pieces
     forms: tuple[str, ...] = ()  # references of the requests in it
-    follow: Mapping[str, str] = field(default_factory=dict)  # what the live view must know to draw the same part
+    follow: Mapping[str, str] = field(default_factory=dict)  # what its live view is asked for
 
     @property
     def tag(self) -> str:

@@ -95,6 +95,7 @@ def draw_instance(
         "choices": choices_of(found),
         "tabs": bar(found, tab),
         "given": given,
+        "is_page": is_page,
         "requests": asked,
         "place": "",
         "audit_trail": found.record.audit,

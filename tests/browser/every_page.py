@@ -116,7 +116,10 @@ def fill(stack: LiveStack, page: Page) -> dict[str, tuple[str, ...]]:
     wire, stumble = found["wire"], found["stumble"]
     return PLAIN | {
         "error": (f"{error}", f"{error}?span=hour", f"{error}?kind=went_on"),
-        "instance": tuple(found[name] for name in sorted(found) if name not in ("worker", "job")),
+        "instance": (
+            *(found[name] for name in sorted(found) if name not in ("worker", "job")),
+            *(f"{stumble}?tab=activity", f"{stumble}?tab=compare", f"{wire}?tab=compare"),
+        ),
         "bulk-job": (f"/bulk/{found['job']}/",),
         "restart": (f"{stumble}restart/",),
         "decide": (f"{wire}steps/1/decide/",),

@@ -45,7 +45,8 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     status(other, "waiting")
 
     # The earlier one stays to be read.
-    other.locator("#generations").get_by_role("link", name="1").click()
+    other.locator("#generation-menu summary").click()
+    other.locator("#generation-menu").get_by_role("link", name=re.compile("Generation 1 ")).click()
     expect(other.locator("#generations [role=note]")).to_contain_text("This is generation 1 as it ended")
     expect(other.locator("#actions")).to_be_hidden()
     other.get_by_role("link", name="Go to the current generation, 2").click()

@@ -95,6 +95,9 @@ class Cursor:
         return entry.place < self.below[entry.source]
 
 
+BOTTOM = Cursor({source: (0,) * length for source, length in PARTS.items()})
+
+
 @dataclass(frozen=True, slots=True)
 class Entries:
     """A page of the stream. `older` is where the next one begins, or None at the end."""

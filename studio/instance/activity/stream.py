@@ -11,7 +11,7 @@ from engine.models import Audit, Instance
 from studio.approvals.entry import Given
 from studio.display import payloads
 from studio.instance.activity import sources
-from studio.instance.activity.entry import Cursor, Entries, Entry, Kind, Source, together
+from studio.instance.activity.entry import BOTTOM, Cursor, Entries, Entry, Kind, Source, together
 from studio.instance.activity.steps import Number, names_of
 from studio.instance.activity.wanted import Wanted
 
@@ -36,10 +36,12 @@ def page_of(
     return Entries(_named(instance, found.shown), found.older)
 
 
-def down_to(instance: Instance, wanted: Wanted, last: Cursor | None) -> tuple[Entry, ...]:
+def down_to(instance: Instance, wanted: Wanted, last: Cursor) -> Entries:
     """Return the entries of a first page that ended at a position, and the newer ones."""
-    found = page_of(instance, wanted, limit=LIVE).shown
-    return found if last is None else tuple(entry for entry in found if not last.is_above(entry))
+    found = page_of(instance, wanted, limit=LIVE)
+    if last == BOTTOM:
+        return found
+    return Entries(tuple(entry for entry in found.shown if not last.is_above(entry)), last)
 
 
 def latest_from_people(instance: Instance, limit: int = 3) -> tuple[Entry, ...]:

@@ -38,11 +38,8 @@ class Line:
 
     pair: Pair
     word: str
-    output: Difference | None = None
-
-    @property
-    def differs(self) -> bool:
-        return self.pair.differs or self.output is not None
+    output: Difference | None
+    differs: bool
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ class Comparison:
         newer = max(self.here.generation, self.there.generation) if self.is_of_generations else None
         pairs = pairs_of(self.here.steps, self.there.steps, newer=newer)
         outputs = self._outputs(pairs)
-        return [Line(pair, self._word(pair), outputs.get(pair.either.key)) for pair in pairs]
+        return [self._line(pair, outputs.get(pair.either.key)) for pair in pairs]
 
     @cached_property
     def differing(self) -> list[Line]:
@@ -88,11 +85,14 @@ class Comparison:
 
     @property
     def only_here(self) -> list[Pair]:
-        return [line.pair for line in self.lines if line.pair.there is None]
+        return [line.pair for line in self.differing if line.pair.there is None]
 
     @property
     def only_there(self) -> list[Pair]:
-        return [line.pair for line in self.lines if line.pair.here is None]
+        return [line.pair for line in self.differing if line.pair.here is None]
+
+    def _line(self, pair: Pair, output: Difference | None) -> Line:
+        return Line(pair, self._word(pair), output, differs=pair.differs or output is not None)
 
     def _word(self, pair: Pair) -> str:
         """Return what became of a step from one run to the other."""

@@ -3,41 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import NamedTuple
 
-LEAST = timedelta(milliseconds=500)  # a smaller difference is not worth a word
+LEAST = 500_000  # microseconds; a smaller difference is not worth a word
 TIMES = 2  # how many times as long
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(NamedTuple):
     """A step of the handler, as far as it is compared."""
 
     seq: int
     kind: str
     name: str
-    count: int
+    nth: int  # of its kind and name
     status: str
     attempts: int
     kept_from: int | None
-    started_at: datetime
-    finished_at: datetime | None
+    micros: int | None  # how long it took; a column of times would take longer to read than all else
 
     @property
     def key(self) -> tuple[str, str, int]:
-        return self.kind, self.name, self.count
+        return self.kind, self.name, self.nth
 
     @property
     def label(self) -> str:
-        return self.name if self.count == 1 else f"{self.name} #{self.count}"
+        return self.name if self.nth == 1 else f"{self.name} #{self.nth}"
 
     @property
     def took(self) -> timedelta | None:
-        return max(self.finished_at - self.started_at, timedelta(0)) if self.finished_at else None
-
-
-COLUMNS = tuple(one.name for one in fields(StepRow))
+        return None if self.micros is None else timedelta(microseconds=self.micros)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +55,21 @@ class Pair:
         return self.either.label
 
     @property
-    def took(self) -> tuple[timedelta | None, timedelta | None]:
+    def micros(self) -> tuple[int | None, int | None]:
         """How long it took here and there, if it ran in both."""
         if self.here is None or self.there is None or self.is_kept:
             return None, None
-        return self.here.took, self.there.took
+        return self.here.micros, self.there.micros
 
     @property
     def more(self) -> timedelta | None:
         """How much longer it took here, if it ended in both runs."""
-        mine, other = self.took
-        return mine - other if mine is not None and other is not None else None
+        mine, other = self.micros
+        return timedelta(microseconds=mine - other) if mine is not None and other is not None else None
 
     @property
     def is_slower_or_faster(self) -> bool:
-        return is_notable(*self.took)
+        return is_notable(*self.micros)
 
     @property
     def ends_differently(self) -> bool:
@@ -90,12 +86,11 @@ class Pair:
         return is_one_sided or self.ends_differently or self.has_other_attempts or self.is_slower_or_faster
 
 
-def is_notable(here: timedelta | None, there: timedelta | None) -> bool:
-    """Return whether one took so much longer than the other that a person should know."""
-    if here is None or there is None:
+def is_notable(here: int | None, there: int | None) -> bool:
+    """Return whether one took so many microseconds more than the other that a person should know."""
+    if here is None or there is None or abs(here - there) < LEAST:
         return False
-    shorter, longer = sorted((here, there))
-    return longer - shorter >= LEAST and longer >= TIMES * shorter
+    return max(here, there) >= TIMES * min(here, there)
 
 
 def pairs_of(here: Sequence[StepRow], there: Sequence[StepRow], *, newer: int | None = None) -> list[Pair]:

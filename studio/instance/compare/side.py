@@ -12,12 +12,11 @@ from django.db import connection
 from engine.models import Instance
 from engine.status.gathering import starts_of_generations
 from engine.status.snapshot import Snapshot, snapshot, with_prefixes
-from engine.status.steps import steps_of
 from engine.values.identity import TOP
 from engine.values.serialization import Unreadable, decode, envelope
 from engine.values.shown import display_status
 from studio.display import payloads
-from studio.instance.compare.path import COLUMNS, StepRow
+from studio.instance.compare.path import StepRow
 
 MOST_STEPS = 10_000  # of the handler, from the first
 COMPARED_UP_TO = payloads.FULL_UP_TO  # characters of params or a result
@@ -25,6 +24,14 @@ OUTPUTS = 500  # steps
 OUTPUT_UP_TO = 64 * 1024  # bytes as stored; larger outputs are not compared
 OUTPUT_PREFIX = 2_000  # characters
 
+_STEPS = """
+SELECT seq, kind, name, count, status, attempts, kept_from,
+       (greatest(extract(epoch FROM finished_at - started_at), 0) * 1000000)::bigint
+  FROM engine_step
+ WHERE instance_id = %(key)s AND generation = %(generation)s AND parent = %(top)s
+ ORDER BY seq
+ LIMIT %(most)s
+"""
 _OUTPUTS = """
 SELECT seq, md5(output::text), left(output::text, %(prefix)s), strpos(output::text, %(mark)s) > 0
   FROM engine_step
@@ -101,8 +108,15 @@ def read_side(workflow: str, id: str, generation: int | None = None) -> Side:
 
 def side_of(snapped: Snapshot) -> Side:
     """Read the steps of a run whose params and output were read as prefixes."""
-    top = steps_of(snapped.instance).filter(parent=TOP).order_by("seq")
-    steps = [StepRow(*row) for row in top.values_list(*COLUMNS)[: MOST_STEPS + 1]]
+    values = {
+        "key": snapped.instance.key,
+        "generation": snapped.instance.generation,
+        "top": TOP,
+        "most": MOST_STEPS + 1,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_STEPS, values)
+        steps = [StepRow._make(row) for row in cursor.fetchall()]
     return Side(snapped, tuple(steps[:MOST_STEPS]), len(steps) > MOST_STEPS, _began_at(snapped))
 
 

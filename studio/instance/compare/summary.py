@@ -62,17 +62,16 @@ def _generations(compared: Comparison) -> Sentence:
 
 
 def _durations(compared: Comparison) -> Sentence:
-    slow = [line.pair for line in compared.lines if line.pair.is_slower_or_faster]
+    slow = [line.pair for line in compared.differing if line.pair.is_slower_or_faster]
     slow.sort(key=lambda pair: abs(pair.more or timedelta(0)), reverse=True)
     parts: list[Part] = []
     for pair in slow[:NAMED]:
-        mine, other = pair.took
+        mine, other = (side.took if side is not None else None for side in (pair.here, pair.there))
         parts += [", " if parts else "", Code(pair.label), f" took {_took(mine)} instead of {_took(other)}"]
     if len(slow) > NAMED:
         parts.append(f", and {len(slow) - NAMED} more took another time")
-    mine, other = compared.here.took, compared.there.took
-    if not parts and is_notable(mine, other):
-        parts.append(f"it took {_took(mine)} instead of {_took(other)}")
+    if not parts and is_notable(*(_micros(side.took) for side in (compared.here, compared.there))):
+        parts.append(f"it took {_took(compared.here.took)} instead of {_took(compared.there.took)}")
     return tuple(parts)
 
 
@@ -95,7 +94,7 @@ def _value(what: str, diff: ValueDiff) -> Sentence:
 
 
 def _outputs(compared: Comparison) -> Sentence:
-    found = [line.pair for line in compared.lines if line.output is not None]
+    found = [line.pair for line in compared.differing if line.output is not None]
     if not found:
         return ()
     return ("the output of " if len(found) == 1 else "the outputs of ", *_names(found), _verb(found))
@@ -111,6 +110,10 @@ def _names(pairs: Sequence[Pair]) -> Sentence:
         parts += [", " if at else "", Code(pair.label)]
     left = len(pairs) - NAMED
     return (*parts, f" and {left} more") if left > 0 else tuple(parts)
+
+
+def _micros(duration: timedelta | None) -> int | None:
+    return None if duration is None else duration // timedelta(microseconds=1)
 
 
 def _took(duration: timedelta | None) -> str:

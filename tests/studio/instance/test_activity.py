@@ -12,6 +12,7 @@ from django.test import Client
 
 from engine.models import Instance, Log
 from engine.steer import requests
+from studio.live.topics import view_of
 from tests.studio import factories
 from tests.studio.instance.test_generations import restarted
 
@@ -134,6 +135,21 @@ def test_the_pages_have_every_entry_once(viewer: Client) -> None:
         query = f"&before={older[1]}"
         factories.deed(instance, "note", "ana", "new")
     assert len(found) == len(set(found)) == 170
+
+
+def test_what_follows_a_page_has_its_entries_and_the_new_ones(viewer: Client) -> None:
+    """However many arrive, none of the page is missing, so that nothing on it seems to be gone."""
+    instance = factories.instance("running")
+    for n in range(60):
+        factories.log(instance, f"line {n}", at=factories.ago(minutes=70 - n))
+    page = page_of(viewer, instance)
+    topic = html.unescape(re.findall(r"topic=(instance:[^\"]*)", page)[0])
+    for n in range(20):
+        factories.deed(instance, "note", "ana", f"note {n}")
+    drawing = view_of(f"topic={topic}").draw(factories.person("viewer"))
+    followed = drawing.pieces["activity"].html
+    assert ids(followed)[20:] == ids(page)
+    assert "activity-filter" not in drawing.pieces
 
 
 @pytest.mark.parametrize("before", ["", "nope", "1-2", "9" * 18, "-".join(["9" * 18] * 9), "-".join("0" * 9)])
