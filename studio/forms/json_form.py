@@ -22,6 +22,8 @@ from studio.forms.typed_secrets import hidden
 
 FORM, JSON = "form", "json"
 CHECK = "check"  # the button that only checks
+LONGEST = 200_000  # characters; a form sends each twice
+TOO_LONG = f"This is too large for the form, which takes {LONGEST:,} characters. Edit it as JSON."
 Root = Mapping[str, Any] | None
 
 
@@ -41,7 +43,8 @@ class JsonForm:
     @classmethod
     def fresh(cls, root: Root, text: str, tab: str = FORM) -> JsonForm:
         """Return what a page begins with: the form, if there is one for this text."""
-        may_be_form = tab != JSON and has_form(root) and document_of(text) is not None
+        is_short = len(text) <= LONGEST
+        may_be_form = tab != JSON and has_form(root) and is_short and document_of(text) is not None
         return cls(root, text, FORM if may_be_form else JSON)
 
     @classmethod
@@ -86,6 +89,8 @@ class JsonForm:
             return replace(self, tab=JSON)
         if not has_form(self.root) or document_of(self.text) is None:
             return self
+        if len(self.text) > LONGEST:
+            return replace(self, problems=(Problem("params", TOO_LONG),))
         return replace(self, tab=FORM)
 
     @property

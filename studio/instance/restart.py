@@ -100,7 +100,7 @@ def _restart(request: HttpRequest, instance: Instance) -> HttpResponse:
     typed = TypedParams.of(request, instance)
     checked = typed.checked(instance)
     if not typed.is_sent:
-        return _preview(request, instance, reason=reason, problems=checked.problems)
+        return _preview(request, instance, reason=reason, problems=typed.unread)
     if not checked.is_good:
         text = f"Not restarted: {checked.problems[0].message}"
         return _preview(request, instance, status=422, refused=text, reason=reason, problems=checked.problems)

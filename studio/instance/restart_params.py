@@ -11,7 +11,7 @@ from engine.declare.registry import workflows as registry
 from engine.models import Instance
 from engine.values.unchanged import UNCHANGED
 from studio.display import payloads
-from studio.forms.checked import Checked
+from studio.forms.checked import Checked, Problem
 from studio.forms.json_form import JsonForm
 from studio.workflows.start_form import check_params
 
@@ -48,12 +48,17 @@ class TypedParams:
         """Whether the instance is to be restarted: no button in the form was pressed."""
         return self.form is None or self.form.is_sent
 
+    @property
+    def unread(self) -> tuple[Problem, ...]:
+        """What cannot be read. Only that is shown while the form is changed: the rest may not be filled in yet."""
+        return () if self.form is None else self.form.problems
+
     def checked(self, instance: Instance) -> Checked:
         """Return the new params, or their problems; the value is UNCHANGED if they stay as they are."""
         if self.form is None or not self.is_typed:
             return Checked(UNCHANGED, ())
         if not self.is_changed:
-            return Checked(UNCHANGED, tuple(self.form.problems))
+            return Checked(UNCHANGED, self.form.problems)
         found = check_params(registry[instance.workflow], self.form.text)
         return Checked(found.value, tuple(self.form.placed([*self.form.problems, *found.problems])))
 

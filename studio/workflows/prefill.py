@@ -35,7 +35,9 @@ def prefill(workflow: Workflow[Any, Any], given: QueryDict) -> Prefill:
     if not workflow.takes_params:
         return Prefill("")
     text, notes = _base(workflow, given.get("from", ""))
-    named = {name.removeprefix("p."): value for name, value in given.dict().items() if name.startswith("p.")}
+    named = {
+        name.removeprefix("p."): str(value) for name, value in given.dict().items() if name.startswith("p.")
+    }
     found = document_of(text)
     root = workflow.params_schema()
     if not named or found is None or root is None:

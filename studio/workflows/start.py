@@ -16,7 +16,7 @@ from studio.access.permissions import Verb, allowed
 from studio.display.rendering import render
 from studio.forms import schema
 from studio.forms.checked import Checked, Problem
-from studio.forms.json_form import JsonForm
+from studio.forms.json_form import CHECK, JsonForm
 from studio.forms.tokens import new_token
 from studio.forms.zones import ZONES
 from studio.frame.guard import guard
@@ -98,7 +98,8 @@ def _changed(
 ) -> HttpResponse:
     """Render the form after a button that changes or checks it. Only then are its problems beside the fields."""
     typed, checked = without_secrets(workflow, typed, checked)
-    is_marked = typed.form.op == "check" or bool(typed.form.problems)
+    is_stuck = typed.form.op == "tab:form" and not typed.form.is_form
+    is_marked = typed.form.op == CHECK or is_stuck or bool(typed.form.problems)
     return _form(request, workflow, typed, checked, is_fresh=not is_marked)
 
 

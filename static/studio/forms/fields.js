@@ -12,8 +12,8 @@
   // Who types a value does not mean null.
   document.addEventListener("input", ({ target }) => {
     const field = target.closest(".controls .field");
-    const box = target.type !== "checkbox" && target.value && $(':scope > .check > input[name^="n."]', field ?? undefined);
-    if (field && box) box.checked = false;
+    const box = field && target.type !== "checkbox" && $(':scope > .check > input[name^="n."]', field);
+    if (box && target.value) box.checked = false;
   });
 
   // No secret is sent back to the page: those that were typed stay in it, unless items have moved.

@@ -268,8 +268,17 @@ def test_json_that_cannot_be_read_keeps_the_tab(operator: Client) -> None:
     sent = pressed(operator, opened(operator), "tab:json", **{"f./anything": "[1,"})
     assert (sent["tab"], sent["f./anything"]) == ("form", "[1,")
     given = {"tab": "json", "params": '{"customer": ', "token": new_instance_id(), "op": "tab:form"}
-    sent = as_sent(operator.post(START, given).content.decode())
+    page = operator.post(START, given).content.decode()
+    sent = as_sent(page)
     assert (sent["tab"], sent["params"]) == ("json", '{"customer": ')
+    assert "Fix 1 problem" in page
+
+
+def test_what_is_too_large_for_a_form_stays_json_and_says_so(operator: Client) -> None:
+    text = json.dumps({**GOOD, "note": "x" * 250_000})
+    page = operator.post(START, {"tab": "json", "params": text, "op": "tab:form"}).content.decode()
+    assert as_sent(page)["params"] == text
+    assert "too large for the form" in page
 
 
 def test_a_secret_that_was_typed_is_never_sent_back(operator: Client) -> None:

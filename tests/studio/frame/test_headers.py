@@ -166,7 +166,7 @@ def test_a_broken_cookie_is_deleted_as_it_was_set(settings) -> None:  # type: ig
 def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(client: Client) -> None:
     """A deferred script that comes late misses the connection, and the page says "Connecting" forever."""
     before, after = set[str](), set[str]()
-    for place in ("/instances/", "/workflows/orders/instances/order-1/"):
+    for place in ("/instances/", "/workflows/orders/instances/order-1/", "/workflows/process-order/start/"):
         page = client.get(place).content.decode()
         scripts = re.findall(r'src="/static/(\S+)\.[0-9a-f]{12}\.js"', page)
         assert scripts[0] == "studio/frame/studio"
