@@ -24,11 +24,12 @@ OUTPUTS = 500  # steps
 OUTPUT_UP_TO = 64 * 1024  # bytes as stored; larger outputs are not compared
 OUTPUT_PREFIX = 2_000  # characters
 
+# Without what the handler says of its progress: such a text is no step of its path, and differs with each run.
 _STEPS = """
 SELECT seq, kind, name, count, status, attempts, kept_from,
        (greatest(extract(epoch FROM finished_at - started_at), 0) * 1000000)::bigint
   FROM engine_step
- WHERE instance_id = %(key)s AND generation = %(generation)s AND parent = %(top)s
+ WHERE instance_id = %(key)s AND generation = %(generation)s AND parent = %(top)s AND kind <> 'progress'
  ORDER BY seq
  LIMIT %(most)s
 """

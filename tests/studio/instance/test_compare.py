@@ -101,6 +101,15 @@ def test_steps_of_one_run_only_are_shown_where_they_ran(viewer: Client) -> None:
     ]
 
 
+def test_what_a_handler_says_of_its_progress_is_no_step_of_its_path(viewer: Client) -> None:
+    run(id="monday")
+    tuesday = run(id="tuesday")
+    factories.step(tuesday, seq=9, kind="progress", name="charged 12 of 40", status="complete")
+    page = page_of(viewer, tuesday)
+    assert verdict(page).startswith("Same path")
+    assert "charged 12 of 40" not in page
+
+
 def test_other_outcomes_and_other_code_are_said(viewer: Client) -> None:
     other = run(code="a" * 64)
     failed = run(status="errored", code="b" * 64)
