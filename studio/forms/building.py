@@ -17,7 +17,7 @@ from studio.forms.document import MISSING, Path, dump, pointer
 from studio.forms.inputs import input_for, shows
 from studio.forms.shape import Shape, shape_of
 
-MOST_FIELDS = 300  # of one form; a browser sends up to three texts for each, and Django takes 1,000
+MOST_FIELDS = 300  # of one form; a browser sends up to three values for each, and Django takes 1,000
 DEEPEST = 8
 
 

@@ -22,7 +22,6 @@ class Choice:
 
     sent: str
     label: str
-    is_odd: bool = False  # in the document, but not one of the allowed
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def _choice(blank: Control, shape: Shape, value: Any) -> Control:
         choices.append(Choice("null", "None (null)"))
     sent = "" if value is MISSING else dump(value)
     if sent and sent not in [one.sent for one in choices]:
-        choices.append(Choice(sent, f"{_word(value)} (not allowed)", is_odd=True))
+        choices.append(Choice(sent, f"{_word(value)} (not allowed)"))
     if not blank.is_required:
         choices.append(Choice("", "Leave out"))
     kind = "radio" if len(shape.options) <= MOST_RADIOS else "select"

@@ -42,7 +42,7 @@ class Findings:
 
 def findings(workflow: Workflow[Any, Any], typed: Typed, checked: Checked, site: str) -> Findings:
     """Look at what was typed, and at what would run it."""
-    root = workflow.params_schema()
+    root = typed.form.root
     found = document_of(typed.text)
     value = MISSING if found is None or not workflow.takes_params else found.value
     masked = document_of(typed.form.without_secrets().text)

@@ -30,17 +30,16 @@ class Prefill:
     notes: tuple[str, ...] = ()
 
 
-def prefill(workflow: Workflow[Any, Any], given: QueryDict) -> Prefill:
-    """Return what the address asks for. Secrets are never filled in."""
-    if not workflow.takes_params:
+def prefill(workflow: Workflow[Any, Any], root: Mapping[str, Any] | None, given: QueryDict) -> Prefill:
+    """Return what the address asks for. `root` is the schema of the params. Secrets are never filled in."""
+    if root is None:
         return Prefill("")
-    text, notes = _base(workflow, given.get("from", ""))
+    text, notes = _base(workflow, root, given.get("from", ""))
     named = {
         name.removeprefix("p."): str(value) for name, value in given.dict().items() if name.startswith("p.")
     }
     found = document_of(text)
-    root = workflow.params_schema()
-    if not named or found is None or root is None:
+    if not named or found is None:
         return Prefill(text, notes)
     document, more = _with(root, found.value, dict(list(named.items())[:MOST_VALUES]))
     return Prefill(text if document is found.value else dump(document), (*notes, *more))
@@ -51,8 +50,8 @@ def newest(workflow: Workflow[Any, Any]) -> Instance | None:
     return Instance.objects.filter(workflow=workflow.name).order_by("-key").first()
 
 
-def _base(workflow: Workflow[Any, Any], source: str) -> tuple[str, tuple[str, ...]]:
-    example = payloads.pretty(schema.example(workflow.params_schema()))
+def _base(workflow: Workflow[Any, Any], root: Mapping[str, Any], source: str) -> tuple[str, tuple[str, ...]]:
+    example = payloads.pretty(schema.example(root))
     if not source:
         return example, ()
     if source == LAST:

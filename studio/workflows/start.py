@@ -86,8 +86,9 @@ def _workflow(name: str) -> Workflow[Any, Any]:
 
 def _fresh(request: HttpRequest, workflow: Workflow[Any, Any]) -> HttpResponse:
     """Render the form as the address asks for it."""
-    begun = prefill(workflow, request.GET)
-    form = JsonForm.fresh(workflow.params_schema(), begun.text, request.GET.get("tab", ""))
+    root = workflow.params_schema()
+    begun = prefill(workflow, root, request.GET)
+    form = JsonForm.fresh(root, begun.text, request.GET.get("tab", ""))
     typed = Typed(form, "", "", new_token())
     checked = check_start(workflow, typed)
     return _form(request, workflow, typed, checked, is_fresh=True, said=begun.notes)
@@ -133,7 +134,7 @@ def _form(
         overview=overview,
         json_form=typed.form,
         control=typed.form.controls(() if is_fresh else checked.problems),
-        fields=schema.fields(workflow.params_schema()) if not typed.form.is_form else [],
+        fields=[] if typed.form.is_form else schema.fields(typed.form.root),
         is_optional=not workflow.takes_params,
         form_id="start-form",
         form_address=request.path,

@@ -272,7 +272,8 @@ def test_the_pages_read_and_act_without_a_script(
     try:
         tab = plain.new_page()
         tab.goto("/workflows/nap/start/")
-        tab.get_by_label("Seconds").fill("600")
+        tab.get_by_role("button", name="JSON", exact=True).click()
+        tab.fill("textarea[name=params]", '{"seconds": 600}')
         tab.get_by_role("button", name="Start nap").click()
         expect(tab.locator("h1")).to_be_visible()
         choose(tab, "Pause")
