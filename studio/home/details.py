@@ -62,7 +62,7 @@ def _with_retry(group: Group, user: Any, back: str, own: str) -> Group:
         group,
         retry_address=retry_address(group.fingerprints, status, by=own, back=back),
         may_retry=all(allowed(user, Verb.OPERATE, share.workflow) for share in group.shares),
-        is_well=group.is_leading and failures.recovered(group.fingerprints) is not None,
+        is_well=group.is_leading and failures.recovered(group.fingerprints, most=1) is not None,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from django.http import QueryDict
 
+from engine.status.failures.failing import CAP
 from engine.status.search import workflow_names
 from studio.access.permissions import visible
 from studio.display.rendering import render_to_string
@@ -49,6 +50,7 @@ class HomeView(LiveView):
             "attention": section.found,
             "headline": headline(section.found, has_workflows=bool(names)),
             "who": self.who,
+            "newest": CAP - 1,
             "flows": flow_table(names, most=WORKFLOWS),
             "starts": starts_of(user, names),
             "all_starts": address_of_starts(user),

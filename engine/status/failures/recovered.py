@@ -12,23 +12,29 @@ from engine.status.failures import sql
 
 MOST = 100  # that are counted
 
-# Those whose latest failure was of these groups, and the newest of their workflows in each status.
+# Those whose latest failure was of these groups, and the newest of their workflows in each status. Of the former, what
+# ended before the last failure is left to the index: of a large group, the planner would read and sort every row.
 _CANDIDATES = """
     SELECT i.key, i.generation, i.status, i.finished_at FROM engine_instance i
     WHERE i.workflow = f.workflow AND i.status = statuses.status ORDER BY i.key DESC LIMIT 200
 """
 _WENT_ON = """
     SELECT i.key, i.generation, i.status, i.finished_at FROM engine_instance i
-    WHERE i.fingerprint = f.fingerprint AND i.status = statuses.status ORDER BY i.finished_at DESC LIMIT 200
+    WHERE i.fingerprint = f.fingerprint AND i.status = statuses.status AND i.finished_at >= last.at
+    ORDER BY i.finished_at DESC LIMIT 200
+"""
+_GOES_ON = """
+    SELECT i.key, i.generation, i.status, i.finished_at FROM engine_instance i
+    WHERE i.fingerprint = f.fingerprint AND i.status = statuses.status AND i.finished_at IS NULL LIMIT 200
 """
 _RECOVERED = f"""
     WITH last AS MATERIALIZED (
         SELECT max(last_seen) AS at FROM ({sql.STATED} AND f.fingerprint = ANY (%(fingerprints)s)) AS stated
     ), candidates AS MATERIALIZED (
         SELECT DISTINCT f.step, f.phase, f.of_attempts, found.*
-        FROM engine_failure f
+        FROM engine_failure f CROSS JOIN last
         CROSS JOIN unnest(ARRAY['complete', 'running', 'waiting', 'errored', 'terminated']) AS statuses (status)
-        CROSS JOIN LATERAL (({_CANDIDATES}) UNION ALL ({_WENT_ON})) AS found
+        CROSS JOIN LATERAL (({_CANDIDATES}) UNION ALL ({_WENT_ON}) UNION ALL ({_GOES_ON})) AS found
         WHERE f.fingerprint = ANY (%(fingerprints)s)
     ), done AS (
         SELECT FROM candidates i JOIN engine_step s
@@ -57,12 +63,12 @@ class Recovered:
     """When it failed last."""
 
 
-def recovered(fingerprints: Collection[str]) -> Recovered | None:
-    """Return how often the step has succeeded since the last failure; None if it has not.
+def recovered(fingerprints: Collection[str], *, most: int = MOST) -> Recovered | None:
+    """Return how often the step has succeeded since the last failure, counted up to `most`; None if it has not.
 
     Only the newest instances of the workflows are looked at, and those that went on after such a failure.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_RECOVERED, {"fingerprints": [*fingerprints], "workflows": None, "most": MOST})
+        cursor.execute(_RECOVERED, {"fingerprints": [*fingerprints], "workflows": None, "most": most})
         count, since = cursor.fetchone()
     return Recovered(count, since) if count else None

@@ -169,6 +169,13 @@ def test_nothing_of_mine_says_so(oli: Client, fail: Fail) -> None:
     assert "Nothing that you started or may answer needs attention." in page.html
 
 
+def test_mine_says_how_many_are_searched(oli: Client, fail: Fail) -> None:
+    fail(by="oli")
+    said = "among the newest 1,000 errored, retrying and paused instances of each workflow"
+    assert said in " ".join(Home(oli, "?who=mine").html.split())
+    assert said not in " ".join(Home(oli).html.split())
+
+
 def test_groups_beyond_the_cap_are_counted_with_a_link(
     oli: Client, fail: Fail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
