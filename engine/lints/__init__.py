@@ -21,7 +21,7 @@ from engine.lints.finding import Finding, Found, Severity
 from engine.lints.rules import RULES
 from engine.lints.source import Source, first_line
 
-__all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code"]
+__all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code", "source_of"]
 
 
 def findings(workflow: Workflow[Any, Any]) -> list[Finding]:
@@ -53,9 +53,18 @@ def all_findings(chosen: Collection[Workflow[Any, Any]] | None = None) -> list[F
     return sorted(places.values(), key=_by_place)
 
 
+def source_of(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:
+    """Return the module and the function of a workflow's handler, or None if it has no file, as in a shell."""
+    # The declaration is at the innermost of the wrapped functions.
+    declared = inspect.unwrap(workflow.handler).__code__
+    source = Source.of(declared.co_filename)
+    line = declared.co_firstlineno
+    return source, None if source is None else source.handler(declared.co_name, line)
+
+
 @functools.lru_cache(maxsize=1000)
 def _findings(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Finding, ...]:
-    source, handler = _read(workflow)
+    source, handler = source_of(workflow)
     if source is None or handler is None:
         return ()
     found: Iterable[Found] = ()
@@ -67,7 +76,7 @@ def _findings(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Find
 
 @functools.lru_cache(maxsize=1000)
 def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Finding, ...]:
-    source, handler = _read(workflow)
+    source, handler = source_of(workflow)
     if source is None or handler is None:
         return ()
     facts = Facts(
@@ -80,15 +89,6 @@ def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tu
     code = Code(source, handler, facts)
     found = reported((found for rule in RULES for found in rule(code)), source, workflow.name)
     return tuple(sorted(found, key=_by_place))
-
-
-def _read(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:
-    """Return a workflow's source, or None if it has no file, as in a shell."""
-    # The declaration is at the innermost of the wrapped functions.
-    declared = inspect.unwrap(workflow.handler).__code__
-    source = Source.of(declared.co_filename)
-    line = declared.co_firstlineno
-    return source, None if source is None else source.handler(declared.co_name, line)
 
 
 def _by_place(one: Finding) -> tuple[str, int, int, str]:
