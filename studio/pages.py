@@ -63,6 +63,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
+    guarded_path("workflows/<workflow:name>/code/", workflows.code, "workflow-code"),
     # Not below workflows/, where a workflow may have any name.
     guarded_path("pause-workflows/", pausing.pause_workflows, "pause_workflows"),
     guarded_path("resume-workflows/", pausing.resume_workflows, "resume_workflows"),

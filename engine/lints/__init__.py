@@ -22,7 +22,7 @@ from engine.lints.operations import DECORATED, DurableCall, argument, text
 from engine.lints.rules import RULES
 from engine.lints.source import Source, first_line
 
-__all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code", "step_names"]
+__all__ = ["Finding", "Severity", "all_findings", "findings", "findings_of_code", "source_of", "step_names"]
 
 
 def findings(workflow: Workflow[Any, Any]) -> list[Finding]:
@@ -54,9 +54,18 @@ def all_findings(chosen: Collection[Workflow[Any, Any]] | None = None) -> list[F
     return sorted(places.values(), key=_by_place)
 
 
+def source_of(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:
+    """Return the module and the function of a workflow's handler, or None if it has no file, as in a shell."""
+    # The declaration is at the innermost of the wrapped functions.
+    declared = inspect.unwrap(workflow.handler).__code__
+    source = Source.of(declared.co_filename)
+    line = declared.co_firstlineno
+    return source, None if source is None else source.handler(declared.co_name, line)
+
+
 @functools.lru_cache(maxsize=1000)
 def _findings(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Finding, ...]:
-    source, handler = _read(workflow)
+    source, handler = source_of(workflow)
     if source is None or handler is None:
         return ()
     found: Iterable[Found] = ()
@@ -68,7 +77,7 @@ def _findings(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Find
 
 @functools.lru_cache(maxsize=1000)
 def _findings_of_code(workflow: Workflow[Any, Any], known: frozenset[str]) -> tuple[Finding, ...]:
-    source, handler = _read(workflow)
+    source, handler = source_of(workflow)
     if source is None or handler is None:
         return ()
     facts = Facts(
@@ -89,7 +98,7 @@ def step_names(workflow: Workflow[Any, Any]) -> tuple[str, ...]:
 
     Which of them run, and how often, depends on the params. Empty if there is no source.
     """
-    source, handler = _read(workflow)
+    source, handler = source_of(workflow)
     if source is None or handler is None:
         return ()
     code = Code(source, handler, Facts(workflow=workflow.name, known=()))
@@ -101,15 +110,6 @@ def _name_of(code: Code, call: DurableCall) -> ast.expr | None:
     function = code.names.function(call.node.func) if call.method == DECORATED else None
     decoration = None if function is None else code.decoration(function)
     return call.name if decoration is None else argument(decoration, 0, "name")
-
-
-def _read(workflow: Workflow[Any, Any]) -> tuple[Source | None, ast.AsyncFunctionDef | None]:
-    """Return a workflow's source, or None if it has no file, as in a shell."""
-    # The declaration is at the innermost of the wrapped functions.
-    declared = inspect.unwrap(workflow.handler).__code__
-    source = Source.of(declared.co_filename)
-    line = declared.co_firstlineno
-    return source, None if source is None else source.handler(declared.co_name, line)
 
 
 def _by_place(one: Finding) -> tuple[str, int, int, str]:

@@ -57,11 +57,7 @@ class Finding:
 
     @property
     def shown_file(self) -> str:
-        """Return the path relative to the working directory or, outside of it, to the parent of its top package."""
-        path = Path(self.file)
-        if path.is_relative_to(Path.cwd()):
-            return os.path.relpath(path)
-        return str(path.relative_to(top_package(path).parent))
+        return shown_file(self.file)
 
     def plain(self) -> dict[str, str | int]:
         """Return the finding as JSON values."""
@@ -74,3 +70,11 @@ def top_package(path: Path) -> Path:
     while (top.parent / "__init__.py").exists():
         top = top.parent
     return top
+
+
+def shown_file(file: str) -> str:
+    """Return the path relative to the working directory or, outside of it, to the parent of its top package."""
+    path = Path(file)
+    if path.is_relative_to(Path.cwd()):
+        return os.path.relpath(path)
+    return str(path.relative_to(top_package(path).parent))

@@ -20,7 +20,7 @@ class Source:
 
     def __init__(self, text: str, file: str) -> None:
         """Raises SyntaxError or ValueError if the text is not Python."""
-        self.file = file
+        self.file, self.text = file, text
         self.names = Names(parse(text, file))
         self._lines = text.splitlines() if "reprise:" in text else []
 

@@ -32,6 +32,7 @@ PLAIN = {
     "home": ("/", "/?who=mine"),
     "workflows": ("/workflows/",),
     "workflow": ("/workflows/stumble/", "/workflows/gate/"),
+    "workflow-code": ("/workflows/stumble/code/", "/workflows/gate/code/"),
     "start": ("/workflows/process-order/start/", "/workflows/gate/start/", "/workflows/tick/start/"),
     "pause_workflows": ("/pause-workflows/?workflow=stumble",),
     "resume_workflows": ("/resume-workflows/?workflow=snooze",),

@@ -1,0 +1,166 @@
+"""The code of a workflow with its drawing, ready to render."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString, mark_safe
+
+from engine.declare.registry import workflows as registry
+from engine.lints import source_of
+from engine.lints.finding import shown_file
+from engine.lints.source import Source
+from studio.diagram.canvas import Canvas
+from studio.diagram.flow import Flow, Item, every
+from studio.diagram.layout import layout
+from studio.diagram.listing import CodeLine, Listing, listing
+from studio.diagram.reading import NO_SOURCE, flow_of
+from studio.diagram.svg import spoken, svg
+from studio.display.rendering import render_to_string
+from studio.frame.icons import icons_address
+from studio.frame.pieces import Piece
+from studio.workflows.lints import Line as Lint
+
+WINDOW = 1_000  # lines of code on a page
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """A workflow's handler, read once for each version of its file."""
+
+    function: str
+    flow: Flow
+    canvas: Canvas
+    listing: Listing
+
+    @property
+    def span(self) -> tuple[int, int]:
+        return self.flow.spans[0] if self.flow.spans else (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of code with what belongs to it."""
+
+    line: CodeLine
+    item: str  # the id of the first item of this line, if it has one
+    begins: bool  # a function other than the handler
+    findings: tuple[Lint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item in the list beside the drawing."""
+
+    item: Item
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class CodePage:
+    """What the page of a handler shows. `first` and `last` count the lines that are shown, from 1."""
+
+    handler: Handler | None
+    file: str = ""
+    rows: tuple[Row, ...] = ()
+    first: int = 1
+    last: int = 0
+    entries: tuple[Entry, ...] = ()
+    loose: tuple[Lint, ...] = ()  # findings of lines that are not shown
+
+    @property
+    def problem(self) -> str:
+        return NO_SOURCE if self.handler is None else self.handler.flow.problem
+
+    @property
+    def total(self) -> int:
+        return len(self.handler.listing.lines) if self.handler is not None else 0
+
+    @property
+    def before(self) -> int | None:
+        return max(self.first - WINDOW, 1) if self.first > 1 else None
+
+    @property
+    def after(self) -> int | None:
+        return self.last + 1 if self.last < self.total else None
+
+
+def code_page(name: str, first: int = 1, lints: Sequence[Lint] = ()) -> CodePage:
+    """Return the page of a handler from its line `first` on, with these findings beside their lines."""
+    found = _source(name)
+    if found is None:
+        return CodePage(None, loose=tuple(lints))
+    source = found[0]
+    handler = _read(*found)
+    start = min(max(first, 1), max(len(handler.listing.lines), 1)) - 1
+    shown = handler.listing.lines[start : start + WINDOW]
+    items = {one.line: one.id for one in reversed([*every(handler.flow.block)])}
+    by_line = _by_line(lints, source.file)
+    rows = tuple(
+        Row(one, items.get(one.number, ""), one.number in handler.listing.others, by_line.pop(one.number, ()))
+        for one in shown
+    )
+    return CodePage(
+        handler,
+        shown_file(source.file),
+        rows,
+        start + 1,
+        start + len(shown),
+        tuple(Entry(one, spoken(one)) for one in every(handler.flow.block)),
+        (*(one for rest in by_line.values() for one in rest), *_elsewhere(lints, source.file)),
+    )
+
+
+def diagram_pieces(handler: Handler, entries: Sequence[Entry]) -> dict[str, Piece]:
+    """Return the drawing and its list."""
+    if handler.flow.problem:
+        return {}
+    drawn = svg(handler.canvas, icons=icons_address())
+    return {
+        "diagram": Piece(f'<div id="diagram">{drawn}</div>'),
+        "items": Piece(render_to_string("studio/diagram/items.html", {"entries": entries})),
+    }
+
+
+def lines_html(page: CodePage) -> SafeString:
+    """Return the lines as HTML. Without a template for each: there are up to a thousand."""
+    # Safe: numbers, ids made of numbers, and what was escaped when it was made.
+    return mark_safe("".join(_row_html(row) for row in page.rows))  # noqa: S308
+
+
+def _row_html(row: Row) -> str:
+    number = row.line.number
+    leads_to = f"n-{row.item}" if row.item else f"L{number}"
+    begins = ' class="begins"' if row.begins else ""
+    link = f'<a class="n{" item" if row.item else ""}" href="#{leads_to}">{number}</a>'
+    found = "".join(render_to_string("studio/diagram/finding.html", {"one": one}) for one in row.findings)
+    return f'<li id="L{number}"{begins}>{link}<code>{row.line.html}</code></li>{found}'
+
+
+def _source(name: str) -> tuple[Source, ast.AsyncFunctionDef] | None:
+    if name not in registry:
+        return None
+    source, handler = source_of(registry[name])
+    return None if source is None or handler is None else (source, handler)
+
+
+# The parsed file is the key: another version of it is another one.
+@functools.lru_cache(maxsize=200)
+def _read(source: Source, handler: ast.AsyncFunctionDef) -> Handler:
+    flow = flow_of(source, handler)
+    return Handler(handler.name, flow, layout(flow.block), listing(source.text, flow.spans))
+
+
+def _by_line(lints: Sequence[Lint], file: str) -> dict[int, tuple[Lint, ...]]:
+    found: dict[int, tuple[Lint, ...]] = {}
+    for one in lints:
+        if one.finding.file == file:
+            found[one.finding.line] = (*found.get(one.finding.line, ()), one)
+    return found
+
+
+def _elsewhere(lints: Sequence[Lint], file: str) -> tuple[Lint, ...]:
+    return tuple(one for one in lints if one.finding.file != file)
