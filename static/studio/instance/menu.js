@@ -1,4 +1,4 @@
-/* The menu of actions: `.` opens it; Escape, a press elsewhere and a choice close it. */
+/* The menu of actions: `.` opens it; Escape, a press elsewhere and a dialog close it. */
 (() => {
   "use strict";
   const { $, isTyping } = Studio;
@@ -9,7 +9,7 @@
     return true;
   }
   document.addEventListener("click", ({ target }) => {
-    if (!target.closest("#more-actions") || target.closest("#more-actions .item")) close();
+    if (!target.closest("#more-actions") || target.closest("#more-actions .item[data-dialog]")) close();
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && close()) $("#more-actions > summary").focus();
