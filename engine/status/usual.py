@@ -1,10 +1,10 @@
-"""Running steps that take far longer than usual. Bounded: few instances, and few of their steps."""
+"""How long steps usually take, and those that take far longer. Bounded: few instances, and few of their steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -14,6 +14,8 @@ LEAST_SECONDS = 10.0
 LEAST_KNOWN = 5  # ended ones; fewer tell nothing
 INSTANCES = 20  # of a workflow, those that ended last
 STEPS = 50  # of an instance, the newest
+RUNS = 100  # of a workflow, those that ended last, for the durations of one step
+LEAST_RUNS = 20
 
 _RUNNING = """
 SELECT i.key, i.workflow, running.name, running.started_at,
@@ -39,6 +41,45 @@ SELECT name.workflow, done.name, count(*), max(extract(epoch FROM done.finished_
  WHERE done.kind = 'do' AND done.status = 'complete' AND done.name = ANY(%(steps_of)s)
  GROUP BY name.workflow, done.name
 """
+# The last attempt of each: what a step took includes its back-offs.
+_DURATIONS = """
+SELECT count(*), percentile_cont(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY done.seconds)
+  FROM (SELECT i.key, i.generation FROM engine_instance i
+         WHERE (i.workflow, i.status) >= (%(workflow)s, 'complete')
+           AND (i.workflow, i.status) <= (%(workflow)s, 'complete')
+         ORDER BY i.workflow, i.status, i.key DESC LIMIT %(instances)s) AS last
+ CROSS JOIN LATERAL (
+       SELECT s.seq FROM engine_step s
+        WHERE s.instance_id = last.key AND s.generation = last.generation ORDER BY s.seq LIMIT %(steps)s) AS early
+  JOIN engine_step s ON s.instance_id = last.key AND s.generation = last.generation AND s.seq = early.seq
+ CROSS JOIN LATERAL (
+       SELECT extract(epoch FROM a.finished_at - a.started_at)::float8 AS seconds FROM engine_attempt a
+        WHERE a.instance_id = s.instance_id AND a.generation = s.generation AND a.step_seq = s.seq
+          AND a.phase = 'do' AND a.status = 'complete'
+        ORDER BY a.number DESC LIMIT 1) AS done
+ WHERE s.kind = 'do' AND s.status = 'complete' AND s.name = %(name)s AND s.kept_from IS NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long the successful attempts at a step took in the last runs."""
+
+    runs: int
+    median: timedelta
+    p95: timedelta
+
+
+def durations(workflow: str, name: str) -> Durations | None:
+    """Return how long a step of that name usually takes, or None if too few of them ended."""
+    values: dict[str, Any] = {"workflow": workflow, "name": name, "instances": RUNS, "steps": STEPS}
+    with connection.cursor() as cursor:
+        cursor.execute(_DURATIONS, values)
+        runs, found = cursor.fetchone()
+    if runs < LEAST_RUNS:
+        return None
+    median, p95 = (timedelta(seconds=seconds) for seconds in found)
+    return Durations(runs, median, p95)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from studio.access.permissions import Verb, allowed, require
 from studio.approvals import queries as inbox
 from studio.approvals.entry import Entry
 from studio.display.rendering import render_to_string
-from studio.frame.addresses import cursor
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.instance import deleted_instances
@@ -25,6 +24,7 @@ from studio.instance.choices import choices_of
 from studio.instance.page import InstancePage
 from studio.instance.tab import Drawn, Tab, pieces_of
 from studio.instance.tabs import TABS, bar, tab_of
+from studio.instance.window import NEWEST, OF_WINDOW, Window
 
 _PIECES = ("head", "generations", "generation-menu", "why", "actions", "tabs", "event-hint")
 NOTHING_GIVEN: Mapping[str, str] = {}
@@ -32,21 +32,21 @@ NOTHING_GIVEN: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class InstanceView(LiveView):
-    """Topic `instance:<key>` with a tab. Of many steps, the newest, or those up to `upto`."""
+    """Topic `instance:<key>` with a tab, and the window of its steps."""
 
     topic: ClassVar[re.Pattern[str]] = re.compile(r"instance:([0-9]{1,18})")
     seconds_between: ClassVar[float] = 0.25
     moves_by_itself: ClassVar[bool] = True
     key: int
-    upto: int | None = None
+    window: Window = NEWEST
     tab: str = ""
     given: tuple[tuple[str, str], ...] = ()  # other parameters that the tab takes
 
     @classmethod
     def of(cls, topic: re.Match[str], given: QueryDict) -> Self:
         tab = tab_of(given.get("tab", ""))
-        others = tuple((name, str(given[name])) for name in tab.takes if name in given and name != "upto")
-        return cls(int(topic[1]), cursor(given.get("upto", "")), tab.name, others)
+        others = {name: str(given[name]) for name in tab.takes if name in given and name not in OF_WINDOW}
+        return cls(int(topic[1]), Window.of(given), tab.name, tuple(others.items()))
 
     @property
     def instance_key(self) -> int | None:
@@ -55,7 +55,7 @@ class InstanceView(LiveView):
     def drawing(self, user: Any) -> Drawing:
         """Render the page, or a note that the instance was deleted."""
         try:
-            found = instance_queries.of_key(self.key, self.upto)
+            found = instance_queries.of_key(self.key, self.window)
         except Instance.DoesNotExist:
             return _deleted(self.key, user)
         return draw_instance(found, user, tab=tab_of(self.tab), given=dict(self.given), is_page=False)

@@ -19,7 +19,10 @@ from studio.display import payloads
 from studio.instance import event_form
 from studio.instance.steps.failures import Failure, Origin
 from studio.instance.steps.line import Line
+from studio.instance.timeline import Line as TimelineLine
 from studio.instance.timeline import Timeline
+from studio.instance.timeline_tracks import START
+from studio.instance.window import Window
 from studio.instances.queries import Row
 
 
@@ -30,10 +33,12 @@ class InstancePage:
     record: Record
     status: str
     lines: tuple[Line, ...]
+    window: Window
     steps_shown: int
     steps_total: int
     earlier: int | None
     first_upto: int | None  # the last of the first steps, if there are more than are shown
+    failed: tuple[int, ...]  # the first that failed or are retried, if there are more than are shown
     timeline: Timeline
     children: tuple[Row, ...]
     events: tuple[tuple[Event, payloads.Payload], ...]
@@ -56,6 +61,38 @@ class InstancePage:
     @property
     def why(self) -> Sentence:
         return self.record.status_line
+
+    @property
+    def start_bars(self) -> TimelineLine | None:
+        return self.timeline.lines.get(START)
+
+    @property
+    def params_preview(self) -> str:
+        return "" if self.params.is_masked else payloads.preview(self.params.text)
+
+    @property
+    def output_preview(self) -> str:
+        return "" if self.output is None else payloads.preview(self.output.text)
+
+    @property
+    def has_result(self) -> bool:
+        return not self.unfinished or self.failure is not None
+
+    @property
+    def buffered(self) -> int:
+        """How many of the shown events nothing has received yet."""
+        return sum(event.state == "buffered" for event, _ in self.events)
+
+    @property
+    def first_choice(self) -> str:
+        """The row that is open unless the address names one: what failed or is retried, else what runs or waits."""
+        if self.origin is not None and self.origin.is_shown:
+            return str(self.origin.step.seq)
+        for wanted in (("paused", "retrying"), ("running", "approval", "waiting", "sleeping")):
+            for line in self.lines:
+                if line.status in wanted and self.unfinished:
+                    return str(line.step.seq)
+        return "result" if self.is_errored and self.failure and not self.origin else ""
 
     @property
     def has_said_error(self) -> bool:

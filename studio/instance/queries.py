@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from engine.models import Event, Instance, Step
@@ -16,43 +15,44 @@ from engine.values.shown import display_status
 from studio.display import payloads
 from studio.instance.page import InstancePage, changed_code_of, place_of
 from studio.instance.steps import nested as nested_steps
-from studio.instance.steps.failures import Origin, failure, origin_of
-from studio.instance.steps.line import INLINE, Line
+from studio.instance.steps.failures import failure, origin_of
+from studio.instance.steps.line import INLINE
 from studio.instance.steps.lines import lines_of
 from studio.instance.steps.nested import NestedSteps
 from studio.instance.timeline_tracks import timeline_of
+from studio.instance.window import FAILED, NEWEST, SHOWN, WINDOW, Window
 from studio.instances.queries import rows_of
 
-STEPS_SHOWN = 200
 LOGS_SHOWN = 200
+FAILED_SHOWN = 50
 UNREACHED_SHOWN = 50
 CHILDREN_SHOWN = 50
 LIMITS = Limits(events=100, children=CHILDREN_SHOWN, actions=50)
 
 
-def of(workflow: str, id: str, upto: int | None = None, generation: int | None = None) -> InstancePage:
-    """Read an instance by workflow and id. Of many steps, read the newest, or those up to `upto`.
+def of(workflow: str, id: str, window: Window = NEWEST, generation: int | None = None) -> InstancePage:
+    """Read an instance by workflow and id, with the steps of a window.
 
     `generation` selects an earlier one. Raises Instance.DoesNotExist and GenerationNotFoundError.
     """
-    return _read(_instances().get(workflow=workflow, id=id), upto, generation)
+    return _read(_instances().get(workflow=workflow, id=id), window, generation)
 
 
-def of_key(key: int, upto: int | None = None) -> InstancePage:
+def of_key(key: int, window: Window = NEWEST) -> InstancePage:
     """Read an instance by key. Raises Instance.DoesNotExist."""
-    return _read(_instances().get(key=key), upto)
+    return _read(_instances().get(key=key), window)
 
 
 def _instances() -> Any:
     return with_prefixes(Instance.objects, "params", "output", length=payloads.FULL_UP_TO)
 
 
-def _read(newest: Instance, upto: int | None, generation: int | None = None) -> InstancePage:
+def _read(newest: Instance, window: Window, generation: int | None = None) -> InstancePage:
     shown = snapshot(newest, generation, output_up_to=payloads.FULL_UP_TO)
-    top = _top_steps(shown.instance, upto)
+    top = _top_steps(shown.instance, window)
     inner, nested = nested_steps.within(shown.instance, top, step_rows(shown.instance))
     found = record.read(shown, [*top, *inner], limits=LIMITS, with_payloads=True)
-    return _page(found, top, nested, upto)
+    return _page(found, top, nested, window)
 
 
 def step_rows(instance: Instance) -> Any:
@@ -60,26 +60,30 @@ def step_rows(instance: Instance) -> Any:
     return with_prefixes(steps_of(instance), "output", length=INLINE)
 
 
-def _top_steps(instance: Instance, upto: int | None) -> list[Any]:
-    """Read the newest steps of the handler up to `upto`, in order."""
-    rows = step_rows(instance).filter(parent=TOP)
-    if upto is not None:
-        rows = rows.filter(seq__lte=min(upto, 2**31 - 1))
-    return list(rows.order_by("-seq")[:STEPS_SHOWN])[::-1]
-
-
-def _is_origin(line: Line, origin: Origin | None) -> bool:
-    return origin is not None and origin.step.seq == line.step.seq
+def _top_steps(instance: Instance, window: Window) -> list[Any]:
+    """Read the newest steps of the handler in the window, in order."""
+    rows = window.narrowed(step_rows(instance).filter(parent=TOP))
+    if window.upto is not None:
+        rows = rows.filter(seq__lte=min(window.upto, 2**31 - 1))
+    found = list(rows.order_by("-seq")[: SHOWN + 1])
+    is_cut = len(found) > SHOWN or window.upto is not None
+    return found[: WINDOW if is_cut else SHOWN][::-1]
 
 
 def _first_upto(instance: Instance) -> int | None:
-    """Return the number of the last step of the first page."""
+    """Return the number of the last step of the first window."""
     rows = steps_of(instance).filter(parent=TOP).order_by("seq").values_list("seq", flat=True)
-    return next(iter(rows[STEPS_SHOWN - 1 : STEPS_SHOWN]), None)
+    return next(iter(rows[WINDOW - 1 : WINDOW]), None)
+
+
+def _failed(instance: Instance) -> tuple[int, ...]:
+    """Return the numbers of the first steps that failed or are retried, of many."""
+    rows = steps_of(instance).filter(FAILED, parent=TOP).order_by("seq").values_list("seq", flat=True)
+    return tuple(rows[:FAILED_SHOWN])
 
 
 def _page(
-    found: Record, top: Sequence[Any], nested: Mapping[int, NestedSteps], upto: int | None
+    found: Record, top: Sequence[Any], nested: Mapping[int, NestedSteps], window: Window
 ) -> InstancePage:
     instance, place = found.instance, place_of(found.generations)
     logs = tuple(logs_of(instance).order_by("-key")[:LOGS_SHOWN])[::-1]
@@ -87,20 +91,20 @@ def _page(
     lines = tuple(
         lines_of(found.steps, found.attempts, events, logs, nested, paused_at=paused_at, place=place)
     )
-    is_all = upto is None and len(top) < STEPS_SHOWN
+    is_all = window.is_newest and (not top or top[0].seq == 1 or len(top) < WINDOW)
     error = instance.last_problem if isinstance(instance.last_problem, dict) else None
     code = changed_code_of(instance, error)
-    origin = origin_of(found, {line.step.seq for line in lines}, place)
-    lines = tuple(replace(line, opens=line.is_exhausted or _is_origin(line, origin)) for line in lines)
     return InstancePage(
         record=found,
         status=_status(found),
         lines=lines,
+        window=window,
         steps_shown=len(top),
         steps_total=len(top) if is_all else steps_of(instance).filter(parent=TOP).count(),
-        earlier=top[0].seq - 1 if top and top[0].seq > 1 else None,
+        earlier=top[0].seq - 1 if top and top[0].seq > 1 and not window.is_narrowed else None,
         first_upto=None if is_all else _first_upto(instance),
-        timeline=timeline_of(found, lines, is_newest=upto is None),
+        failed=() if is_all else _failed(instance),
+        timeline=timeline_of(found, lines, is_newest=window.is_newest, is_unfolded=window.is_unfolded),
         children=tuple(rows_of(found.children)) if found.children else (),
         events=tuple((event, _event_payload(event)) for event in events),
         logs=logs,
@@ -109,7 +113,7 @@ def _page(
         failure=None if code and code.is_paused else failure(error),
         code=code,
         unreached=_unreached(instance),
-        origin=origin,
+        origin=origin_of(found, {line.step.seq for line in lines}, place),
     )
 
 

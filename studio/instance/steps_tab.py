@@ -1,19 +1,22 @@
-"""The first tab: the steps of the instance, and what belongs to them."""
+"""The first tab: the steps of the instance with their times, and the pane of one."""
 
 from __future__ import annotations
 
 from studio.frame.pieces import Piece
 from studio.instance.page import InstancePage
-from studio.instance.steps.line import step_html
+from studio.instance.steps.line import row_html
 from studio.instance.tab import Context, Drawn, pieces_of
+from studio.instance.window import OF_WINDOW
 
-TAKES = ("upto", "open")
+TAKES = (*OF_WINDOW, "open", "step")
 _PIECES = (
     "code",
     "requests",
     "notes",
     "timeline",
+    "start",
     "result",
+    "legend",
     "children",
     "events",
     "logs",
@@ -27,5 +30,15 @@ def count(page: InstancePage) -> int:
 
 
 def draw(page: InstancePage, context: Context) -> Drawn:
-    steps = {line.anchor: Piece(step_html(line, page.instance)) for line in page.lines}
+    """Render each step as a row, and a row for its pane, which belongs to the browser."""
+    steps: dict[str, Piece] = {}
+    for line in page.lines:
+        drawn = page.timeline.lines.get(line.step.seq)
+        steps[line.anchor] = Piece(row_html(line, page.instance, drawn))
+        steps[f"p-{line.step.seq}"] = Piece(pane_row(str(line.step.seq)))
     return Drawn({**pieces_of(context, *_PIECES), **steps}, tuple(steps))
+
+
+def pane_row(name: str, pane: str = "") -> str:
+    """Return the row under a row that holds its pane while it is open. A morph leaves what is in it as it is."""
+    return f'<tr id="p-{name}" class="pane-row" hx-morph-skip-children>{pane}</tr>'

@@ -6,38 +6,44 @@ Pure: no database, no HTML. Long idle times are folded to a break mark.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from math import ceil
+from math import ceil, log
 from statistics import median
 
 from engine.values.durations import format_duration
 from studio.display.times import between, whole
 
-FOLD_WIDTH = 4.0  # percent of the line that a folded gap takes
+FOLD_WIDTH = 7.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
+FOLD_SECONDS = 60.0  # and at least this long
 THINNEST = 0.15  # percent of the line
+ROOM = 1.06  # for what is to come: the line of an open instance ends later than now by this at least
+GROWTH = 1.25  # it grows by this at a time, so that bars which have ended keep their places meanwhile
+LATEST = 97.0  # percent of the line, for an attempt that is planned for a time beyond its end
+APART = 2.6  # percent of the line between two numbers of attempts that can both be read
 BUSY = ("solid", "undo", "group")
 FAILED = ("errored", "timed_out", "lost")
 LEGEND = {
-    "solid": "running",
+    "queued": "queued",
+    "solid": "runs",
     "fail": "failed attempt",
     "backoff": "back-off",
+    "next": "attempt to come",
     "held": "waits for a decision",
-    "sleep": "sleeping or waiting",
+    "sleep": "sleeps or waits",
     "undo": "rollback",
     "kept": "kept from an earlier generation",
 }
-FOLD_SHARE = 0.15  # and at least this share of the line
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A part of a step's life. Kinds: `solid` (a body runs), `undo` (its rollback runs), `group` (inner steps run),
-    `backoff`, `held` (its attempts are used up), `sleep`, `mark` (a milestone), `kept` (it ran in an earlier
-    generation; `number` says which)."""
+    `backoff`, `next` (a planned attempt), `held` (its attempts are used up), `sleep`, `queued`, `mark` (a milestone),
+    `kept` (it ran in an earlier generation; `number` says which)."""
 
     kind: str
     status: str
@@ -45,7 +51,6 @@ class Stretch:
     end: datetime
     number: int = 0
     is_open: bool = False
-    step: str = ""  # its name, if the track is of several
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,7 @@ class Bar:
     width: float
     number: int
     title: str
+    is_numbered: bool = False
 
     @property
     def middle(self) -> float:
@@ -78,10 +84,11 @@ class Line:
     """The bars of one step."""
 
     seq: int
-    name: str
-    depth: int
-    status: str
     bars: tuple[Bar, ...]
+
+    @property
+    def end(self) -> float:
+        return max((bar.end for bar in self.bars), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +107,9 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The stretches of a step, or of several. `seq` is the number of the first."""
+    """The stretches of a step."""
 
     seq: int
-    name: str
-    depth: int
-    status: str
     stretches: tuple[Stretch, ...]
 
 
@@ -113,13 +117,23 @@ class Scale:
     """Maps times to positions on the line, in percent."""
 
     def __init__(
-        self, start: datetime, end: datetime, folds: Sequence[tuple[datetime, datetime]] = ()
+        self,
+        start: datetime,
+        end: datetime,
+        folds: Sequence[tuple[datetime, datetime]] = (),
+        *,
+        is_open: bool = False,
     ) -> None:
+        """`end` is now if it `is_open`: then there is room for what is to come."""
         self.start = start
         self.end = max(end, start + timedelta(milliseconds=1))
         self.folds = list(folds)
         hidden = sum(((b - a) for a, b in self.folds), timedelta(0))
         shown = max((self.end - start - hidden).total_seconds(), 0.001)
+        if is_open:
+            shown = GROWTH ** ceil(log(shown * ROOM, GROWTH))
+        self.seconds = shown
+        self.is_open = is_open
         self._per_second = (100.0 - FOLD_WIDTH * len(self.folds)) / shown
         self._times: list[datetime] = [start]
         self._xs: list[float] = [0.0]
@@ -129,7 +143,7 @@ class Scale:
             self._xs += [at, at + FOLD_WIDTH]
 
     def x(self, at: datetime) -> float:
-        at = min(max(at, self.start), self.end)
+        at = max(at, self.start) if self.is_open else min(max(at, self.start), self.end)
         i = bisect_right(self._times, at) - 1
         if i + 1 < len(self._times) and i % 2:  # inside a fold
             share = (at - self._times[i]) / (self._times[i + 1] - self._times[i])
@@ -142,7 +156,7 @@ class Scale:
 class Timeline:
     """A timeline, ready to render."""
 
-    lines: tuple[Line, ...]
+    lines: Mapping[int, Line]  # by the number of the step
     axis: tuple[Mark, ...]
     folds: tuple[Mark, ...]
     now: float | None
@@ -150,23 +164,29 @@ class Timeline:
     @property
     def legend(self) -> list[tuple[str, str]]:
         """Return the kinds of bars that are drawn, each with its meaning."""
-        bars = [bar for line in self.lines for bar in line.bars]
+        bars = [bar for line in self.lines.values() for bar in line.bars]
         drawn = {bar.kind for bar in bars} | {"fail" for bar in bars if bar.is_failed}
         return [(kind, text) for kind, text in LEGEND.items() if kind in drawn]
 
 
 def build(
-    tracks: Sequence[Track], *, start: datetime, end: datetime, is_open: bool, origin: datetime | None = None
+    tracks: Sequence[Track],
+    *,
+    start: datetime,
+    end: datetime,
+    is_open: bool,
+    origin: datetime | None = None,
+    is_unfolded: bool = False,
 ) -> Timeline:
     """Lay out the tracks between `start` and `end`, which is now while the instance is open.
 
     The labels of the axis count from `origin`, by default from `start`.
     """
     stretches = [stretch for track in tracks for stretch in track.stretches]
-    folds = idle_gaps(stretches, start, end)
-    scale = Scale(start, end, folds)
+    folds = [] if is_unfolded else idle_gaps(stretches, start, end)
+    scale = Scale(start, end, folds, is_open=is_open)
     return Timeline(
-        lines=tuple(_line(track, scale) for track in tracks),
+        lines={track.seq: Line(track.seq, tuple(_bars(track, scale))) for track in tracks},
         axis=tuple(_axis(scale, origin or start)),
         folds=tuple(Mark(scale.x(a), format_duration(b - a), folded=True) for a, b in folds),
         now=scale.x(end) if is_open else None,
@@ -181,7 +201,7 @@ def idle_gaps(
     if not busy:
         return []
     usual = median((b - a).total_seconds() for a, b in busy)
-    least = max(usual * FOLD_TIMES, (end - start).total_seconds() * FOLD_SHARE, 1.0)
+    least = max(usual * FOLD_TIMES, FOLD_SECONDS)
     gaps, reached = [], start
     for a, b in [*busy, (end, end)]:
         if (a - reached).total_seconds() > least:
@@ -192,16 +212,23 @@ def idle_gaps(
     return gaps
 
 
-def _line(track: Track, scale: Scale) -> Line:
-    return Line(
-        track.seq, track.name, track.depth, track.status, tuple(_bar(s, scale) for s in track.stretches)
-    )
+def _bars(track: Track, scale: Scale) -> Iterator[Bar]:
+    """Yield its bars. Attempts are numbered if there are several, as far as their numbers do not overlap."""
+    bars = [_bar(stretch, scale) for stretch in track.stretches]
+    numbers = [bar.number for bar in bars if bar.kind in ("solid", "next")]
+    free = -APART
+    for bar in bars:
+        is_free = bar.middle - free >= APART and bar.kind in ("solid", "next")
+        if is_free and (len(numbers) > 1 or bar.is_failed):
+            free, bar = bar.middle, replace(bar, is_numbered=True)
+        yield bar
 
 
 _SAID = {
     "backoff": "back-off",
     "held": "waits for a decision",
     "sleep": "waited",
+    "queued": "queued",
     "mark": "said",
     "group": "nested steps",
 }
@@ -212,11 +239,13 @@ def _bar(stretch: Stretch, scale: Scale) -> Bar:
     # Bars of zero duration are visible, too.
     width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in BUSY else 0.0)
     took = format_duration(stretch.end - stretch.start)
+    if stretch.kind == "next":
+        title = f"attempt {stretch.number}, planned for {whole(stretch.start)}"
+        return Bar("next", stretch.status, min(x, LATEST), 0.0, stretch.number, title)
     if stretch.kind == "kept":
         return Bar("kept", stretch.status, x, 0.0, 0, f"kept from generation {stretch.number}")
     what = "rollback attempt" if stretch.kind == "undo" else "attempt"
     said = f"{what} {stretch.number}" if stretch.number else _SAID.get(stretch.kind, stretch.kind)
-    said = f"{stretch.step}, {said}" if stretch.step else said
     title = f"{said}: {stretch.status.replace('_', ' ')}, {took}{' so far' if stretch.is_open else ''}"
     title += (
         f", since {whole(stretch.start)}" if stretch.is_open else f", {between(stretch.start, stretch.end)}"
@@ -252,8 +281,8 @@ _STEPS = (
 
 def _axis(scale: Scale, origin: datetime) -> Iterable[Mark]:
     """Yield about six labels at round times since `origin`, none inside a fold or too close to another."""
-    total = (scale.end - scale.start).total_seconds()
-    shown = total - sum((b - a).total_seconds() for a, b in scale.folds)
+    shown = scale.seconds
+    total = shown + sum((b - a).total_seconds() for a, b in scale.folds)
     step = next((s for s in _STEPS if shown / s <= 6), max(86_400.0, total / 6))
     before = max((scale.start - origin).total_seconds(), 0.0)
     last, said, at, count = -100.0, "", ceil(before / step) * step, 0

@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from engine.status.record import Record
-from engine.status.sentences.bidi import isolated
 from studio.instance import timeline
 from studio.instance.steps.line import Line
 from studio.instance.steps.nested import GROUPS
 
-MOST_TRACKS = 60  # with a track for each step
-FEW_TRACKS = 20
+START = 0  # the number of the first row, which is no step
 
 
-def timeline_of(found: Record, lines: Sequence[Line], *, is_newest: bool) -> timeline.Timeline:
+def timeline_of(
+    found: Record, lines: Sequence[Line], *, is_newest: bool, is_unfolded: bool = False
+) -> timeline.Timeline:
     """Return the timeline of the steps on a page. `is_newest` means that no steps follow."""
     start, end = _span(found, lines, is_newest=is_newest)
-    tracks = [
-        timeline.Track(
-            line.step.seq, line.label, line.depth, line.status, tuple(stretches_of(line, start, end))
-        )
-        for line in lines
-    ]
+    tracks = [timeline.Track(line.step.seq, tuple(stretches_of(line, start, end))) for line in lines]
+    if is_newest and start == _origin(found):
+        tracks.insert(0, timeline.Track(START, tuple(_queued(found, lines, start, end))))
     is_open = is_newest and not found.instance.is_finished
-    return timeline.build(together(tracks), start=start, end=end, is_open=is_open, origin=_origin(found))
-
-
-def together(tracks: Sequence[timeline.Track]) -> list[timeline.Track]:
-    """Put many steps on a few tracks, in order: the list of steps below has a row for each."""
-    if len(tracks) <= MOST_TRACKS:
-        return list(tracks)
-    size = -(-len(tracks) // FEW_TRACKS)
-    return [_as_one(tracks[at : at + size]) for at in range(0, len(tracks), size)]
-
-
-def _as_one(some: Sequence[timeline.Track]) -> timeline.Track:
-    worst = next((one.status for one in some if one.status in timeline.FAILED), some[-1].status)
-    stretches = tuple(
-        replace(stretch, step=f"{one.seq} {isolated(one.name)}") for one in some for stretch in one.stretches
+    return timeline.build(
+        tracks, start=start, end=end, is_open=is_open, origin=_origin(found), is_unfolded=is_unfolded
     )
-    return timeline.Track(some[0].seq, f"to {some[-1].seq}", 0, worst, stretches)
+
+
+def _queued(
+    found: Record, lines: Sequence[Line], start: datetime, end: datetime
+) -> Iterator[timeline.Stretch]:
+    """Yield how long the instance waited for its first step."""
+    ran = [line.step.started_at for line in lines if line.step.kept_from is None]
+    until = min(ran, default=end)
+    if until > start and (ran or not found.instance.is_finished):
+        yield timeline.Stretch("queued", "queued", start, until, is_open=not ran)
 
 
 def _origin(found: Record) -> datetime:
@@ -106,5 +98,16 @@ def _life(line: Line, end: datetime) -> Iterator[timeline.Stretch]:
             "solid", attempt.status, attempt.started_at, reached, attempt.number, not attempt.finished_at
         )
     if step.status == "waiting" and reached < end:
-        kind, status = ("held", "paused") if step.is_exhausted else ("backoff", "retrying")
-        yield timeline.Stretch(kind, status, reached, end, is_open=True)
+        yield from _held_back(line, reached, end)
+
+
+def _held_back(line: Line, reached: datetime, end: datetime) -> Iterator[timeline.Stretch]:
+    """Yield what follows its last attempt: a back-off with the next attempt, or a decision."""
+    if line.step.is_exhausted:
+        yield timeline.Stretch("held", "paused", reached, end, is_open=True)
+        return
+    wake_at = line.step.wake_at
+    until = end if wake_at is None or line.paused_at else max(wake_at, end)
+    yield timeline.Stretch("backoff", "retrying", reached, until, is_open=until == end)
+    if wake_at is not None and line.paused_at is None:
+        yield timeline.Stretch("next", "retrying", max(wake_at, end), wake_at, line.step.attempts + 1)

@@ -79,11 +79,11 @@ def test_the_end_of_its_attempts_is_not_drawn_as_a_back_off(signed_in: Page) -> 
     live(page)
     page.wait_for_timeout(2500)
     page.reload()
-    expect(page.locator("#t-1 .solid")).to_have_count(2)
-    expect(page.locator("#t-1 line.held")).to_have_count(1)
+    expect(page.locator("#s-1 .solid")).to_have_count(2)
+    expect(page.locator("#s-1 line.held")).to_have_count(1)
     expect(page.locator("#legend")).to_contain_text("waits for a decision")
     x = "(line) => [parseFloat(line.getAttribute('x1')), parseFloat(line.getAttribute('x2'))]"
-    for start, end in (line.evaluate(x) for line in page.locator("#t-1 line.backoff").all()):
+    for start, end in (line.evaluate(x) for line in page.locator("#s-1 line.backoff").all()):
         assert end - start < 50
 
 

@@ -162,7 +162,7 @@ def test_what_a_person_opened_stays_open_while_the_page_changes(signed_in: Page)
     page = signed_in
     start_order(page)
     status(page, "waiting")
-    page.locator("#s-1 summary").first.click()
+    page.locator("#s-1 a.open").click()
     expect(page.locator("#s-1-a1")).to_be_visible()
     choose(page, "Terminate…")
     page.fill("#reason", "half typed")

@@ -30,8 +30,10 @@ def test_a_restart_and_a_deletion_are_seen_in_the_other_tab(
     live(other)
 
     # From a step: a preview says first what that does.
-    page.locator("#s-2 summary").first.click()
-    page.locator("#s-2").get_by_role("link", name="Restart from here").click()
+    page.locator("#start a.open").click()
+    expect(page.locator("#pane")).to_contain_text("Parameters")
+    page.locator("#s-2 a.open").click()
+    page.locator("#pane").get_by_role("link", name="Restart from here").click()
     expect(page.locator("main")).to_contain_text("Runs again (1)")
     expect(page.locator("main .why")).to_contain_text("from step approval, as generation 2")
     page.get_by_role("textbox", name="Reason").fill("asked too early")

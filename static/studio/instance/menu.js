@@ -12,7 +12,7 @@
   document.addEventListener("click", ({ target }) => {
     const within = target.closest("details.menu");
     const found = opened();
-    if (found && (found !== within || target.closest(".menu .item"))) close();
+    if (found && (found !== within || target.closest(".menu .item[data-dialog]"))) close();
   });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && opened()) close().querySelector("summary").focus();

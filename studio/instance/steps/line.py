@@ -11,6 +11,7 @@ from engine.steer.requests import Asked
 from engine.values.identity import TOP
 from studio.display import payloads
 from studio.display.rendering import render_to_string
+from studio.instance import timeline
 from studio.instance.steps.failures import Failure
 from studio.instance.steps.nested import NestedSteps
 
@@ -66,7 +67,6 @@ class Line:
     undone_of: int | None = None  # this maximum
     paused_at: datetime | None = None
     place: str = ""  # start of the query strings of links; not empty in an earlier generation
-    opens: bool = False  # it is why the instance has failed, or waits for a decision
 
     @property
     def left(self) -> timedelta | None:
@@ -83,7 +83,7 @@ class Line:
         inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
-        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place, self.opens
+        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
 
     @property
     def is_final(self) -> bool:
@@ -125,6 +125,36 @@ class Line:
     @property
     def anchor(self) -> str:
         return f"s-{self.step.seq}"
+
+    @property
+    def address(self) -> str:
+        """What names it in an address: name and count, or its number if it is inside another step."""
+        return f"{self.step.name}-{self.step.count}" if self.step.parent == TOP else str(self.step.seq)
+
+    @property
+    def span(self) -> timedelta | None:
+        """How long its newest attempt took."""
+        newest = self.tries[0] if self.tries else None
+        return newest.finished_at - newest.started_at if newest and newest.finished_at else None
+
+    @property
+    def folds(self) -> list[tuple[Try, ...]]:
+        """Its attempts, newest first; neighbours with the same error are together."""
+        found: list[list[Try]] = []
+        for one in self.tries:
+            if found and found[-1][-1].likeness.startswith("same"):
+                found[-1].append(one)
+            else:
+                found.append([one])
+        return [tuple(some) for some in found]
+
+    @property
+    def said(self) -> str:
+        """What its bars show, in words."""
+        failed = sum(one.failure is not None for one in self.tries)
+        if len(self.tries) < 2 and not failed:
+            return ""
+        return f"{len(self.tries)} attempt{'s'[: len(self.tries) != 1]}: {failed} failed"
 
     @property
     def counted(self) -> int:
@@ -182,16 +212,28 @@ class Line:
         return payloads.preview(f"{self.failure.type}: {self.failure.message}") if self.failure else ""
 
 
+def row_html(line: Line, instance: Instance, drawn: timeline.Line | None) -> str:
+    """Render the row of a step with its bars."""
+    state = "row", *line.state, drawn
+    return _kept("row", state, line, {"line": line, "instance": instance, "drawn": drawn})
+
+
 def step_html(line: Line, instance: Instance, *, inner: str = "") -> str:
-    """Render a step. `inner` is the HTML of the steps inside it, if they are open."""
-    is_kept = line.is_final and not inner
-    kept = _drawn.get(line.state) if is_kept else None
+    """Render a step in a list of nested ones. `inner` is the HTML of the steps inside it, if they are open."""
+    context = {"line": line, "instance": instance, "inner": inner}
+    if inner:
+        return render_to_string("studio/instance/steps/step.html", context)
+    return _kept("step", ("step", *line.state), line, context)
+
+
+def _kept(name: str, state: tuple[object, ...], line: Line, context: dict[str, object]) -> str:
+    """Render it, unless it is about an ended step and has been rendered in that state."""
+    kept = _drawn.get(state) if line.is_final else None
     if kept is not None:
         return kept
-    context = {"line": line, "instance": instance, "inner": inner}
-    html = render_to_string("studio/instance/steps/step.html", context)
-    if is_kept:
-        _drawn[line.state] = html
+    html = render_to_string(f"studio/instance/steps/{name}.html", context)
+    if line.is_final:
+        _drawn[state] = html
         while len(_drawn) > _KEPT:
             _drawn.popitem(last=False)
     return html

@@ -131,7 +131,7 @@ def test_skip_supplies_the_output(operator: Client, test: WorkflowTest) -> None:
     send(operator, instance, "skip", output='"by hand"', reason="at the bank")
     found = test.run(instance)
     assert (found.output, Step.objects.get(instance=instance).options.get("rollback")) == ("by hand", None)
-    page = text_of(read(operator, instance.get_absolute_url()))
+    page = text_of(read(operator, f"{instance.get_absolute_url()}?step=charge-1"))
     assert "supplied the output of “charge”" in page
     assert "Decision skipped by" in page
 
@@ -233,8 +233,9 @@ def test_after_its_last_attempt_no_back_off_is_drawn(operator: Client, test: Wor
     instance = bill(test)
     test.time.travel("1 hour")
     page = read(operator, instance.get_absolute_url())
-    drawn = page[page.index('id="t-1"') :]
-    drawn = drawn[: drawn.index("</li>")]
-    assert re.findall(r'<line class="(\w+)"', drawn)[-2:] == ["held", "now"]
+    drawn = page[page.index('<tr id="s-1"') :]
+    drawn = drawn[: drawn.index("</tr>")]
+    assert re.findall(r'<line class="(\w+)"', drawn)[-1] == "held"
+    assert '<line class="now"' in page
     assert "waits for a decision: paused" in drawn
     assert '<i class="k held"></i>waits for a decision' in page

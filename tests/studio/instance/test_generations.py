@@ -81,8 +81,10 @@ def page_of(client: Client, instance: Instance, query: str = "") -> str:
     return answer.content.decode()
 
 
-def step_of(page: str, seq: int) -> str:
-    return re.split(r'<li id="s-\d+" class="step', page)[seq]
+def step_of(client: Client, instance: Instance, seq: int, query: str = "") -> str:
+    """Return the row of a step, with its pane."""
+    page = page_of(client, instance, f"?step={seq}{query}")
+    return re.split(r'<tr id="(?:s-\d+|result)" class="row', page)[seq]
 
 
 def test_one_that_was_never_restarted_says_nothing_of_generations(viewer: Client) -> None:
@@ -129,12 +131,14 @@ def test_a_list_and_a_page_count_from_the_same_moment(viewer: Client) -> None:
 
 
 def test_what_was_kept_is_marked_and_has_the_attempts_with_which_it_ran(viewer: Client) -> None:
-    page = page_of(viewer, restarted())
-    assert "kept from generation 1" in step_of(page, 1)
-    assert 'id="s-1-a1"' in step_of(page, 1)
-    assert 'href="?generation=1#s-1"' in step_of(page, 1)
-    assert "kept from" not in step_of(page, 3)
-    assert page.count('class="kept"') == 4  # two steps, in the list and on the timeline
+    instance = restarted()
+    page = page_of(viewer, instance)
+    first = step_of(viewer, instance, 1)
+    assert "kept from generation 1" in first
+    assert 'id="s-1-a1"' in first
+    assert 'href="?generation=1#s-1"' in first
+    assert "kept from" not in step_of(viewer, instance, 3)
+    assert page.count('class="kept"') == 4  # two steps, each in its lane and in words
     assert (
         "// " not in page[page.index('id="timeline"') : page.index('id="steps"')]
     )  # three days are not drawn
@@ -143,19 +147,19 @@ def test_what_was_kept_is_marked_and_has_the_attempts_with_which_it_ran(viewer: 
 def test_an_event_stands_at_the_wait_that_took_it_and_at_no_other_of_its_number(viewer: Client) -> None:
     instance = restarted()
     page = page_of(viewer, instance)
-    assert "Received" in step_of(page, 2)  # kept with what it took
+    assert "Received" in step_of(viewer, instance, 2)  # kept with what it took
     assert '<a href="?generation=1#s-2">step 2 of generation 1</a>' in page
     fresh = factories.step(instance, "other", kind="event", seq=4, output=payload("other", "second"))
     late = factories.event(instance, "other", {"by": "second"}, **taken(fresh))
-    assert f'href="#e-{late.key}"' in step_of(page_of(viewer, instance), 4)
+    assert f'href="#e-{late.key}"' in step_of(viewer, instance, 4)
     restart.restart(instance)
     assert f'href="#e-{late.key}"' not in page_of(viewer, instance, "?generation=1")
-    assert f'href="#e-{late.key}"' in step_of(page_of(viewer, instance, "?generation=2"), 4)
+    assert f'href="#e-{late.key}"' in step_of(viewer, instance, 4, "&generation=2")
 
 
 def test_an_earlier_one_is_whole_and_only_to_be_read(operator: Client) -> None:
     instance = restarted("complete", output={"generation": "two"})
-    page = page_of(operator, instance, "?generation=1")
+    page = page_of(operator, instance, "?generation=1&step=3")
     assert "This is generation 1 as it ended. It is read-only." in page
     assert "the card was refused" in page
     assert "said in the first" in page
@@ -168,7 +172,7 @@ def test_an_earlier_one_is_whole_and_only_to_be_read(operator: Client) -> None:
     assert "hx-ws:connect" not in page
     now = page_of(operator, instance)
     assert "the card was refused" not in now
-    assert now.count("Restart from here") == 3
+    assert now.count("Restart from here") == 0
 
 
 def test_one_that_was_open_says_that_the_restart_ended_it(viewer: Client) -> None:
@@ -201,8 +205,8 @@ def test_the_address_of_a_value_shows_the_same_for_good(viewer: Client) -> None:
     assert viewer.get(f"{where}/output/").content == b'{"generation":"two"}'
     assert b"CardError" in viewer.get(f"{where}/error-g1/").content
     assert viewer.get(f"{where}/error-g2/").status_code == 404
-    assert "/payload/step-9-g2/" in page_of(viewer, instance)
-    assert "/payload/step-9/" in page_of(viewer, instance, "?generation=1")
+    assert "/payload/step-9-g2/" in page_of(viewer, instance, "?step=9")
+    assert "/payload/step-9/" in page_of(viewer, instance, "?generation=1&step=9")
 
 
 def test_what_is_folded_is_of_the_generation_that_is_shown(viewer: Client) -> None:

@@ -16,15 +16,15 @@ from pytest_django import DjangoAssertNumQueries
 from engine.models import Instance, Step
 from engine.steer import restart
 from studio.instance import queries as instance_queries
-from studio.instance.queries import STEPS_SHOWN
+from studio.instance.window import SHOWN, WINDOW
 from tests.studio import factories
 from tests.studio.instance.reading import choices, labels
 
 pytestmark = pytest.mark.django_db
 
 
-def page_of(client: Client, instance: Instance) -> str:
-    answer = client.get(instance.get_absolute_url())
+def page_of(client: Client, instance: Instance, query: str = "") -> str:
+    answer = client.get(instance.get_absolute_url() + query)
     assert answer.status_code == 200
     return answer.content.decode()
 
@@ -95,7 +95,7 @@ def test_the_tab_says_pausing_as_the_page_does(operator: Client) -> None:
     [("queued", "No step has started yet."), ("terminated", "It ended without running a step.")],
 )
 def test_an_instance_without_steps_says_so(operator: Client, status: str, said: str) -> None:
-    assert page_of(operator, factories.instance(status)).count(said) == 2
+    assert page_of(operator, factories.instance(status)).count(said) == 1
 
 
 def test_dialogs_are_closed_not_gone_back_from(operator: Client) -> None:
@@ -107,12 +107,13 @@ def test_dialogs_are_closed_not_gone_back_from(operator: Client) -> None:
 def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operator: Client) -> None:
     """HC-14"""
     page = page_of(operator, factories.retrying())
-    step = page[page.index('<li id="s-2"') :]
+    step = page[page.index('id="pane"') :]
     order = [
         step.index(mark)
         for mark in (
             "next attempt",
             'id="s-2-a3"',
+            "3 times the same",
             ">39 s</time>",
             'id="s-2-a2"',
             ">19 s</time>",
@@ -121,8 +122,7 @@ def test_all_attempts_are_shown_newest_first_with_their_gaps_and_the_next(operat
     ]
     assert order == sorted(order)
     assert 'data-kind="until"' in step
-    assert '<span title="3 of at most 5 attempts">3/5</span>' in step
-    assert "same error as 2" in step
+    assert '<span class="muted">3 of 5</span>' in step
 
 
 def test_an_attempt_shows_worker_error_and_traceback_with_own_frames(operator: Client) -> None:
@@ -144,12 +144,10 @@ def test_the_error_of_an_instance_is_where_its_step_raised(operator: Client) -> 
     factories.attempt(other, "errored")
     page = page_of(operator, instance)
     result = page[page.index('id="result"') :]
-    result = " ".join(result[: result.index("</section>")].split())
+    result = " ".join(result[: result.index("</tr>")].split())
     assert '<a href="#s-1-a1">step 1 <code>charge_card</code>, attempt 1</a>' in result
-    assert "Traceback" not in result  # the step says it, and is open
-    step = page[page.index('<details id="d-1" open>') : page.index('id="d-2"')]
-    assert "/srv/shop/provider.py" in step
-    assert '<details id="d-2">' in page
+    pane = page[page.index('id="pane"') : page.index('<tr id="s-2"')]
+    assert "/srv/shop/provider.py" in pane
     assert "as the handler got it" not in page
 
 
@@ -167,7 +165,8 @@ def test_attempts_that_died_with_a_worker_are_extra(operator: Client) -> None:
     factories.attempt(step, "lost")
     factories.attempt(step, "running")
     page = page_of(operator, instance)
-    assert re.search(r">\s*1/5 · 1 lost</span>", page)
+    assert '<span class="muted">1 of 5</span>' in page
+    assert "1 lost with a worker, not counted" in page
     assert "runs on worker-2 for <time" in page
     assert "attempt 1 of 5, not counting 1 lost." in page
     assert "1 attempt when a worker died" in page
@@ -179,7 +178,7 @@ def test_an_attempt_that_was_drained_does_not_count(operator: Client) -> None:
     for status in ("cancelled", "lost", "errored"):
         factories.attempt(step, status)
     page = page_of(operator, instance)
-    assert re.search(r">\s*1/5 · 1 lost</span>", page)
+    assert '<span class="muted">1 of 5</span>' in page
     assert "failed once" in page
     assert "(attempt 2 of 5, not counting 1 lost)." in page
     assert "attempt 2 of 5, not counting 1 lost" in operator.get("/instances/").content.decode()
@@ -204,7 +203,7 @@ def test_children_stand_indented_under_their_parent(operator: Client) -> None:
         ("child", 1),
         ("sibling", 0),
     ]
-    assert re.search(r'<li id="s-3" class="step s-complete depth-1">', page_of(operator, instance))
+    assert re.search(r'<tr id="s-3" class="row s-complete depth-1"', page_of(operator, instance))
 
 
 def test_a_wait_links_to_the_event_it_took(operator: Client) -> None:
@@ -214,7 +213,7 @@ def test_a_wait_links_to_the_event_it_took(operator: Client) -> None:
         instance, payload={"ok": True}, state="consumed", consumed_by=1, consumed_generation=1, sent_by="ana"
     )
     factories.event(instance, "later")
-    page = page_of(operator, instance)
+    page = page_of(operator, instance, "?step=approval-1")
     assert f'<a href="#e-{event.key}"><code>order-approved</code></a> from ana' in " ".join(page.split())
     assert 'received by <a href="#s-1">step 1</a>' in page
     assert "not received yet" in page
@@ -272,7 +271,7 @@ def test_the_times_of_a_paused_instance_stand_still(operator: Client, kind: str)
         factories.attempt(made, "errored")
     page = page_of(operator, instance)
     assert 'data-kind="until"' not in page
-    assert page.count("1 h 59 m left when resumed") == 2
+    assert "1 h 59 m left when resumed" in page
     assert ("next attempt 1 h 59 m after it is resumed" in page) == (kind == "do")
 
 
@@ -289,7 +288,7 @@ def test_log_lines_stand_with_their_step_and_together(operator: Client) -> None:
     instance = factories.instance("running")
     factories.step(instance, "reserve")
     factories.log(instance, "stock is low", level="warning", step_seq=1, attempt=1, fields={"left": 3})
-    page = page_of(operator, instance)
+    page = page_of(operator, instance, "?step=1")
     assert page.count("stock is low") == 2
     assert '<span class="muted">left=</span>3' in page
 
@@ -297,7 +296,7 @@ def test_log_lines_stand_with_their_step_and_together(operator: Client) -> None:
 def test_a_sensitive_output_is_masked_everywhere(operator: Client) -> None:
     instance = factories.instance("running")
     factories.step(instance, "token", output={"token": "s3cr3t"}, sensitive=True)
-    page = page_of(operator, instance)
+    page = page_of(operator, instance, "?step=token-1")
     assert "s3cr3t" not in page
     assert "Sensitive: only the workflow can read it." in page
     assert operator.get(f"{instance.get_absolute_url()}payload/step-1/").status_code == 404
@@ -308,10 +307,11 @@ def test_a_large_output_shows_its_beginning_and_a_download(operator: Client) -> 
     value = {"rows": ["x" * 100] * 2_000}
     instance = factories.instance("complete", output=value)
     factories.step(instance, "load", output=value)
-    page = page_of(operator, instance)
-    assert "This is the start of" in page
-    assert "… 1,900 more" in page
-    assert len(page) < 120_000
+    for query in ("?step=result", "?step=load-1"):
+        page = page_of(operator, instance, query)
+        assert "This is the start of" in page
+        assert ("… 1,900 more" in page) == (query == "?step=result")
+        assert len(page) < 120_000
     answer = operator.get(f"{instance.get_absolute_url()}payload/output/")
     assert json.loads(answer.content) == value
     assert json.loads(operator.get(f"{instance.get_absolute_url()}payload/step-1/").content) == value
@@ -376,25 +376,56 @@ def test_hundreds_of_steps_cost_no_more_questions_than_one(
             finished_at=start + timedelta(milliseconds=n + 1),
             output=n,
         )
-        for n in range(1, STEPS_SHOWN + 21)
+        for n in range(1, SHOWN + 21)
     ]
     Step.objects.bulk_create(steps)
     factories.attempts_of(steps)
-    with django_assert_max_num_queries(22):
+    with django_assert_max_num_queries(25):
         page = page_of(operator, instance)
-    assert f"{STEPS_SHOWN} of {STEPS_SHOWN + 20} steps" in page
-    assert (
-        page.count(f'<a href="?upto={STEPS_SHOWN}">first</a>') == 2
-    )  # below the timeline, and below the steps
-    tracks = re.findall(r'<li id="t-(\d+)">', page)
-    assert tracks == [str(seq) for seq in range(21, STEPS_SHOWN + 21, 10)]
-    assert 'id="s-20"' not in page
-    assert f'id="s-{STEPS_SHOWN + 20}"' in page
-    earlier = operator.get(f"{instance.get_absolute_url()}?upto=20").content.decode()
-    assert 'href="?upto=20"' in page
+    assert f"{WINDOW} of {SHOWN + 20} steps" in page
+    assert page.count(f'<a href="?upto={WINDOW}">first</a>') == 1
+    shown = [int(seq) for seq in re.findall(r'<tr id="s-(\d+)"', page)]
+    assert shown == list(range(SHOWN + 21 - WINDOW, SHOWN + 21))
+    earlier = page_of(operator, instance, "?upto=20")
     assert 'id="s-1"' in earlier
     assert 'id="s-21"' not in earlier
     assert f"topic=instance:{instance.key}&amp;upto=20" in earlier
+    # One that is not among the newest is shown with its neighbours, and its pane.
+    pane = page_of(operator, instance, "?step=step-7-1")
+    assert '<h2 id="pane-title" class="mono">step-7</h2>' in pane
+    assert 'id="s-57"' in pane
+
+
+def test_steps_are_found_by_name_and_by_what_happened_to_them(operator: Client) -> None:
+    instance = factories.instance("running")
+    factories.step(instance, "reserve")
+    retried = factories.step(instance, "charge")
+    for status in ("errored", "complete"):
+        factories.attempt(retried, status)
+    factories.step(instance, "notify", "errored")
+    for query, found in (("find=SERVE", ["1"]), ("only=retried", ["2"]), ("only=failed", ["3"])):
+        page = page_of(operator, instance, f"?{query}")
+        assert re.findall(r'<tr id="s-(\d+)"', page) == found
+        assert f"topic=instance:{instance.key}&amp;{query}" in page
+
+
+def test_the_first_and_the_last_row_have_what_came_in_and_out(operator: Client) -> None:
+    instance = factories.instance("complete", params={"customer": "c-2210"}, output={"paid": True})
+    factories.event(instance, "later")
+    start = page_of(operator, instance, "?step=start")
+    assert "1 not received yet" in start
+    assert 'data-copy="{&quot;customer' in " ".join(start.split()).replace("{ &quot;", "{&quot;")
+    assert "/payload/output/" in page_of(operator, instance, "?step=result")
+    assert 'id="pane"' not in page_of(operator, instance)
+
+
+def test_a_pane_is_a_fragment_of_its_own_and_the_same_as_in_the_page(operator: Client) -> None:
+    instance = factories.retrying()
+    fragment = operator.get(f"/_f{instance.get_absolute_url()}steps/2/pane/").content.decode()
+    assert 'id="s-2-a3"' in fragment
+    for what, status in (("99", 404), ("start", 200), ("result", 200)):
+        answer = operator.get(f"/_f{instance.get_absolute_url()}steps/{what}/pane/")
+        assert answer.status_code == status
 
 
 def test_the_why_line_knows_of_open_steps_that_the_page_does_not_show(operator: Client) -> None:

@@ -79,9 +79,12 @@ def test_each_step_of_the_handler_leads_there(viewer: Client) -> None:
     instance = failed()
     factories.step(instance, "inside", parent=1)
     factories.step(instance, "a:b 1/ü&#", count=2)
-    page = viewer.get(instance.get_absolute_url()).content.decode()
-    found = re.findall(r'href="([^"]*/restart/\?step=[^"]*)"', page)
-    assert len(found) == 4
+    rows = viewer.get(instance.get_absolute_url()).content.decode()
+    found = []
+    for row in re.findall(r'<a class="open" href="(\?step=[^"#]*)#s-', rows):
+        page = viewer.get(instance.get_absolute_url() + row).content.decode()
+        found += re.findall(r'href="([^"]*/restart/\?step=(?!retry)[^"]*)"', page)
+    assert len(found) == 4  # not of the one inside another
     assert found[0].endswith("?step=do%3Areserve%3A1")
     odd = viewer.get(found[-1])
     assert odd.status_code == 200
@@ -381,9 +384,9 @@ def test_other_params_are_checked_and_taken(operator: Client) -> None:
     assert (status, instance.refresh().generation) == (422, 1)
     press(operator, instance, params='{"customer": "Bo", "items": [{"sku": "b", "quantity": 2}]}')
     assert (instance.refresh().generation, instance.params["customer"]) == (2, "Bo")
-    past = operator.get(f"{instance.get_absolute_url()}?generation=1").content.decode()
+    past = operator.get(f"{instance.get_absolute_url()}?generation=1&step=start").content.decode()
     assert "Ada" in past
-    assert "params-g1" in past or "Bo" not in past
+    assert "params-g1" in past
     payload = operator.get(f"{instance.get_absolute_url()}payload/params-g1/")
     assert b"Ada" in b"".join(payload)
 

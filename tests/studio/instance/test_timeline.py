@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.template.loader import render_to_string
 
-from studio.instance.timeline import FOLD_WIDTH, THINNEST, Scale, Stretch, Track, build, idle_gaps
-from studio.instance.timeline_tracks import together
+from studio.instance.timeline import FOLD_WIDTH, LATEST, THINNEST, Scale, Stretch, Track, build, idle_gaps
 
 START = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 
@@ -24,28 +22,56 @@ def body(start: float, end: float, status: str = "complete", number: int = 1) ->
 
 
 def track(*stretches: Stretch, seq: int = 1) -> Track:
-    return Track(seq, f"step-{seq}", 0, "complete", stretches)
+    return Track(seq, stretches)
 
 
 def test_bars_stand_where_their_time_is() -> None:
     drawn = build([track(body(0, 2)), track(body(5, 10), seq=2)], start=START, end=at(10), is_open=False)
-    bars = [(bar.x, bar.width) for line in drawn.lines for bar in line.bars]
+    bars = [(bar.x, bar.width) for line in drawn.lines.values() for bar in line.bars]
     assert bars == [(0.0, 20.0), (50.0, 50.0)]
     assert drawn.now is None
 
 
-def test_an_open_instance_has_a_line_at_now() -> None:
+def test_an_open_instance_has_a_line_at_now_and_room_for_what_is_to_come() -> None:
     drawn = build([track(body(0, 4))], start=START, end=at(8), is_open=True)
-    assert drawn.now == 100.0
+    assert drawn.now is not None
+    assert 74 <= drawn.now <= 95
+
+
+def test_bars_that_have_ended_keep_their_places_while_time_goes_on() -> None:
+    """Their rows need not be sent again; only now and then the line gets a longer scale."""
+    at_8, at_8_4 = (build([track(body(0, 4))], start=START, end=at(now), is_open=True) for now in (8, 8.4))
+    assert at_8.lines == at_8_4.lines
+    assert at_8.now != at_8_4.now
+
+
+def test_the_attempt_to_come_stands_after_now_and_is_numbered() -> None:
+    planned = Stretch("next", "retrying", at(9), at(9), 2)
+    drawn = build([track(body(0, 1, "errored"), planned)], start=START, end=at(8), is_open=True)
+    first, to_come = drawn.lines[1].bars
+    assert drawn.now is not None
+    assert to_come.x > drawn.now
+    assert [(bar.number, bar.is_numbered) for bar in (first, to_come)] == [(1, True), (2, True)]
+    later = Stretch("next", "retrying", at(9_000), at(9_000), 2)
+    drawn = build([track(body(0, 1, "errored"), later)], start=START, end=at(8), is_open=True)
+    assert drawn.lines[1].bars[1].x == LATEST
+
+
+def test_attempts_too_close_to_read_their_numbers_are_not_all_numbered() -> None:
+    tries = [body(n / 10, n / 10 + 0.05, "errored", n + 1) for n in range(20)]
+    drawn = build([track(*tries, body(40, 50))], start=START, end=at(50), is_open=False)
+    assert [bar.number for bar in drawn.lines[1].bars if bar.is_numbered] == [1, 14, 1]
 
 
 def test_a_long_idle_gap_is_folded_to_a_mark() -> None:
     stretches = [body(0, 1), body(2, 3), body(86_400, 86_401)]
     drawn = build([track(*stretches)], start=START, end=at(86_401), is_open=False)
     assert [fold.text for fold in drawn.folds] == ["23 h 59 m"]
-    first, second, last = drawn.lines[0].bars
+    first, second, last = drawn.lines[1].bars
     assert first.width > 8
     assert last.x - second.end == pytest.approx(FOLD_WIDTH + 2 * 2 * first.width, abs=1)
+    unfolded = build([track(*stretches)], start=START, end=at(86_401), is_open=False, is_unfolded=True)
+    assert unfolded.folds == ()
     assert last.end == pytest.approx(100, abs=0.1)
 
 
@@ -59,22 +85,11 @@ def test_the_axis_of_later_steps_counts_from_the_start_of_the_instance() -> None
     ]
 
 
-def test_many_steps_are_put_on_a_few_tracks() -> None:
-    """Each bar names its step; a track is as bad as the worst of its steps."""
-    tracks = [track(body(n, n + 1, "errored" if n == 12 else "complete"), seq=n + 1) for n in range(100)]
-    assert together(tracks[:60]) == tracks[:60]
-    some = together([replace(one, status=one.stretches[0].status) for one in tracks])
-    assert len(some) == 20
-    assert [(one.seq, one.name, one.status) for one in some[1:4]] == [
-        (6, "to 10", "complete"),
-        (11, "to 15", "errored"),
-        (16, "to 20", "complete"),
-    ]
-    assert [stretch.step for stretch in some[2].stretches[:2]] == ["11 step-11", "12 step-12"]
-
-
 def test_gaps_in_proportion_to_the_work_stay_as_they_are() -> None:
     assert idle_gaps([body(0, 1), body(5, 6), body(11, 12)], START, at(12)) == []
+    assert idle_gaps([body(0, 1), body(60, 61)], START, at(61)) == []  # less than a minute
+    assert idle_gaps([body(0, 5), body(90, 95)], START, at(95)) == []  # less than 20 times as long as a body
+    assert len(idle_gaps([body(0, 1), body(63, 64)], START, at(64))) == 1
 
 
 def test_time_never_goes_backwards_across_folds() -> None:
@@ -92,7 +107,7 @@ def test_what_lies_outside_is_drawn_at_the_edge() -> None:
 
 def test_an_instance_without_duration_can_be_drawn() -> None:
     drawn = build([track(body(0, 0))], start=START, end=START, is_open=False)
-    assert drawn.lines[0].bars[0].width == THINNEST
+    assert drawn.lines[1].bars[0].width == THINNEST
 
 
 def test_the_axis_names_about_six_round_times() -> None:
@@ -109,7 +124,7 @@ def test_labels_that_a_narrow_page_would_cut_are_known() -> None:
 
 def test_each_bar_says_in_words_what_it_shows() -> None:
     drawn = build([track(body(0, 5, "timed_out", 2))], start=START, end=at(10), is_open=False)
-    assert drawn.lines[0].bars[0].title == (
+    assert drawn.lines[1].bars[0].title == (
         "attempt 2: timed out, 5 s, 2026-11-21 14:00:00.000 to 2026-11-21 14:00:05.000 UTC"
     )
 
@@ -117,6 +132,6 @@ def test_each_bar_says_in_words_what_it_shows() -> None:
 def test_the_legend_lists_only_what_is_drawn() -> None:
     lost, wait = body(2, 3, "lost"), Stretch("backoff", "retrying", at(3), at(4))
     drawn = build([track(body(0, 1)), track(lost, wait, seq=2)], start=START, end=at(10), is_open=False)
-    assert [text for _, text in drawn.legend] == ["running", "failed attempt", "back-off"]
-    html = render_to_string("studio/instance/pieces/timeline.html", {"d": {"timeline": drawn}})
+    assert [text for _, text in drawn.legend] == ["runs", "failed attempt", "back-off"]
+    html = render_to_string("studio/instance/pieces/legend.html", {"d": {"timeline": drawn}})
     assert re.findall(r'<i class="k (\w+)">', html) == ["solid", "fail", "backoff"]

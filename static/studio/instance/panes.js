@@ -1,0 +1,133 @@
+/* The pane of a row: a press, j, k and Enter open it, Escape closes it, f goes to the next failed one. The address
+   names it: #s-charge-2, and #s-charge-2-a3 for an attempt. Without a script, the rows are links. */
+(() => {
+  "use strict";
+  const { $, $$, isTyping, onDrawn } = Studio;
+  const BETWEEN_MS = 120; // while somebody holds j, only the last row is opened
+  const table = $("#lanes");
+  if (!table) return;
+  const rows = () => $$("tr.row:not([hidden])", table);
+  const paneOf = (row) => row.nextElementSibling;
+  const open = () => rows().find((row) => paneOf(row).hasChildNodes());
+  const linkOf = (row) => $("a.open", row);
+  let wanted = "", timer = 0;
+
+  function mark() {
+    for (const row of rows()) linkOf(row).setAttribute("aria-expanded", String(paneOf(row).hasChildNodes()));
+  }
+  function remember(hash) {
+    const url = new URL(location.href);
+    for (const name of ["step", "open"]) url.searchParams.delete(name);
+    url.hash = hash;
+    history.replaceState(history.state, "", url);
+  }
+  function close() {
+    wanted = "";
+    for (const row of rows()) paneOf(row).replaceChildren();
+    mark();
+  }
+  async function show(row, hash = `s-${row.dataset.name}`) {
+    const { step } = row.dataset;
+    wanted = step;
+    const query = table.dataset.query;
+    const headers = { "HX-Request": "true" };
+    const answer = await fetch(`${table.dataset.panes}${step}/pane/?${query}`, { headers }).catch(() => null);
+    const html = answer?.ok ? await answer.text().catch(() => "") : "";
+    const now = document.getElementById(row.id);
+    if (wanted !== step || !html || !now) return;
+    const drawn = document.createElement("template");
+    drawn.innerHTML = `<table><tbody><tr>${html}</tr></tbody></table>`;
+    close();
+    paneOf(now).append(...$("tr", drawn.content).childNodes);
+    htmx.process(paneOf(now));
+    mark();
+    remember(hash);
+    document.dispatchEvent(new CustomEvent("studio:drawn"));
+    reveal(hash);
+  }
+  function reveal(hash) {
+    const attempt = /-a(\d+)$/.exec(hash)?.[1], row = open();
+    const place = attempt && row && document.getElementById(`s-${row.dataset.step}-a${attempt}`);
+    if (!place) return;
+    for (let fold = place.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+    place.scrollIntoView({ block: "nearest" });
+  }
+
+  function named(hash) {
+    const name = hash.replace(/^s-/, ""), whole = name.replace(/-a\d+$/, "");
+    for (const text of [name, whole])
+      for (const row of rows()) if (row.dataset.step === text || row.dataset.name === text) return row;
+    return null;
+  }
+  // An address that names a row which this page does not have is answered by the server.
+  function follow() {
+    const hash = decodeURIComponent(location.hash.slice(1));
+    const isInPane = document.getElementById(hash)?.closest(".step-pane");
+    if (isInPane || !/^(s-.|start$|result$)/.test(hash)) return reveal(hash);
+    const row = named(hash), url = new URL(location.href);
+    if (row && row === open()) reveal(hash);
+    else if (row) show(row, hash);
+    else if (!url.searchParams.has("step")) {
+      url.searchParams.set("step", hash.replace(/^s-/, "").replace(/-a\d+$/, ""));
+      location.replace(url);
+    }
+  }
+
+  table.addEventListener("click", (event) => {
+    const closing = event.target.closest(".step-pane .close"), row = event.target.closest("tr.row");
+    if (event.ctrlKey || event.metaKey || event.shiftKey || (!closing && !row)) return;
+    const link = event.target.closest("a, button");
+    if (row && ((link && !link.matches(".open")) || String(getSelection()))) return;
+    event.preventDefault();
+    const was = open();
+    if (closing || row === was) {
+      close();
+      remember("");
+      linkOf(was).focus({ preventScroll: true });
+    } else show(row);
+  });
+
+  function move(step) {
+    const all = rows(), at = all.findIndex((row) => row.contains(document.activeElement) || row === open());
+    const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + step))];
+    if (!next) return;
+    const isOpen = Boolean(open());
+    linkOf(next).focus();
+    clearTimeout(timer);
+    if (isOpen) timer = setTimeout(() => show(next), BETWEEN_MS);
+  }
+  function nextFailed() {
+    const all = rows(), at = all.indexOf(open());
+    const bad = all.filter((row) => row.matches(".s-errored, .s-retrying, .s-paused") && row.dataset.step !== "result");
+    const next = bad.find((row) => all.indexOf(row) > at) ?? bad[0];
+    if (next) {
+      show(next);
+      linkOf(next).focus();
+    } else $("[data-failed]")?.click();
+  }
+  document.addEventListener("keydown", (event) => {
+    if (isTyping(event) || event.defaultPrevented) return;
+    const { key } = event, row = open();
+    if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
+    else if (key === "f") nextFailed();
+    else if (key === "Enter" && event.target.matches("a.open") && row?.contains(event.target)) $("#pane").focus();
+    else if (key === "Escape" && row && !$("#more-actions[open]")) {
+      if ($("#pane").contains(document.activeElement)) linkOf(row).focus();
+      else {
+        close();
+        remember("");
+      }
+    } else return;
+    if (key === "Escape") return; // it also hides what else is open
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }, true);
+
+  addEventListener("hashchange", follow);
+  document.addEventListener("DOMContentLoaded", follow);
+  document.addEventListener("click", ({ target }) => {
+    const link = target.closest("a[href*='#s-']");
+    if (link && link.pathname === location.pathname && link.hash === location.hash) setTimeout(follow);
+  });
+  onDrawn(mark);
+})();

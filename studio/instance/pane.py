@@ -1,0 +1,105 @@
+"""The pane of a row: which one is open, and all that is known of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from engine.models import Event, Instance
+from engine.status import usual
+from engine.status.steps import attempts_by_step, logs_of
+from engine.values.identity import TOP
+from studio.display.rendering import render_to_string
+from studio.instance import inner_steps
+from studio.instance.page import InstancePage
+from studio.instance.queries import LOGS_SHOWN, step_rows
+from studio.instance.steps import nested as nested_steps
+from studio.instance.steps.line import Line
+from studio.instance.steps.lines import lines_of
+
+NONE = "none"  # an address that opens no row
+FIXED = ("start", "result")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_NAMED = re.compile(r"(.{1,256})-([0-9]{1,9})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The open row: `start`, `result`, or the number of a step. `top` is the step of the handler around it."""
+
+    name: str
+    top: int = 0
+
+
+def choice_of(instance: Instance, text: str) -> Choice | None:
+    """Find the row that an address names: its name and count (`charge-2`), or its number. None if there is none."""
+    if text in (*FIXED, NONE):
+        return Choice(text)
+    rows = step_rows(instance).only("seq", "parent").order_by("seq")
+    named = _NAMED.fullmatch(text.replace("\0", ""))
+    found = rows.filter(seq=int(text)).first() if _NUMBER.fullmatch(text) else None
+    if found is None and named is not None:
+        found = rows.filter(parent=TOP, name=named[1], count=int(named[2])).first()
+    if found is None:
+        return None
+    top = found
+    while top.parent != TOP:
+        top = rows.get(seq=top.parent)
+    return Choice(str(found.seq), top.seq)
+
+
+def read(instance: Instance, seq: int, *, place: str = "") -> Line | None:
+    """Read one step with all that its pane shows."""
+    step = step_rows(instance).filter(seq=seq).first()
+    if step is None:
+        return None
+    deeper = nested_steps.count(instance, [step])
+    logs = logs_of(instance).filter(step_seq=seq).order_by("-key")[:LOGS_SHOWN]
+    consumed = Event.objects.filter(
+        instance_id=instance.key,
+        consumed_generation=step.kept_from or step.generation,
+        consumed_by=seq,
+    )
+    parent = step_rows(instance).filter(seq=step.parent).first() if step.parent != TOP else None
+    lines = lines_of(
+        [step],
+        attempts_by_step(instance, [step]),
+        tuple(consumed),
+        list(logs)[::-1],
+        deeper,
+        items_of=step.parent if parent is not None and parent.kind == "map" else 0,
+        left_by=step.parent if parent is not None and nested_steps.leaves(parent) else 0,
+        paused_at=instance.paused_at,
+        place=place,
+    )
+    return next(lines)
+
+
+def html_of(line: Line, instance: Instance, *, inner: str = "") -> str:
+    """Render the pane of a step. `inner` is the HTML of the steps inside it, if the address opens them."""
+    known = usual.durations(instance.workflow, line.step.name) if line.step.kind == "do" else None
+    context: dict[str, Any] = {
+        "line": line,
+        "instance": instance,
+        "inner": inner,
+        "usual": known,
+        "is_slow": known is not None and line.span is not None and line.span > known.p95,
+    }
+    return render_to_string("studio/instance/steps/pane.html", context)
+
+
+def fixed_html(page: InstancePage, name: str) -> str:
+    """Render the pane of the first or the last row."""
+    return render_to_string(f"studio/instance/steps/pane-{name}.html", {"d": page, "instance": page.instance})
+
+
+def opened(page: InstancePage, chosen: str, opens: str) -> dict[str, str]:
+    """Render what an address opens: the pane by the name of its row, with the page of steps inside it."""
+    if chosen in FIXED:
+        return {chosen: fixed_html(page, chosen)}
+    line = next((one for one in page.lines if str(one.step.seq) == chosen), None)
+    if line is None:
+        return {}
+    inside = inner_steps.draw_opened(page.instance, inner_steps.opened(opens), place=page.place)
+    return {chosen: html_of(line, page.instance, inner=inside.get(line.step.seq, ""))}
