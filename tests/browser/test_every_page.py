@@ -17,18 +17,43 @@ pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
 
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 RUN = """
-async (rules) => {
+async ([rules, place]) => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"];
   const options = { resultTypes: ["violations"], runOnly: rules ?? tags };
-  const { violations } = await axe.run(document, options);
+  const { violations } = await axe.run(document.getElementById(place) ?? document, options);
   return violations.flatMap(({ id, impact, nodes }) => nodes.map((node) => `${id} (${impact}): ${node.target}`));
 }
 """
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
 # What a script draws after the page has loaded.
 DRAWN_LATER = {"/api/v1/docs": "#operations-Operations-read_me"}
+# Scripts hear of another theme at the next frame.
+NEXT_FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
 # Menus cover the page, and each other.
 OPEN_ALL = "document.querySelectorAll('main details:not(.menu)').forEach((one) => { one.open = true })"
+
+CLOSED = """
+() => [...document.querySelectorAll("dialog[id], [popover][id], main details.menu")].map((one) => {
+  one.id ||= `menu ${one.querySelector("summary").textContent.trim()}`;
+  return one.id;
+})
+"""
+OPEN = """
+(id) => {
+  const one = document.getElementById(id);
+  if (one.matches("dialog")) one.showModal();
+  else if (one.matches("details")) one.open = true;
+  else one.showPopover();
+}
+"""
+CLOSE = """
+(id) => {
+  const one = document.getElementById(id);
+  if (one.matches("dialog")) one.close();
+  else if (one.matches("details")) one.open = false;
+  else one.hidePopover();
+}
+"""
 
 
 @pytest.fixture
@@ -50,23 +75,46 @@ def empty_stack(migrated_home: Path) -> Iterator[LiveStack]:
 
 def faults(page: Page, addresses: Iterable[str]) -> dict[str, set[str]]:
     """Return what axe finds at both widths and in both themes, by address; all details are open."""
-    axe, found = AXE.read_text(), {}
+    found = {}
     for address in addresses:
-        page.emulate_media(color_scheme="light")
         page.goto(address)
         if address in DRAWN_LATER:
             page.wait_for_selector(DRAWN_LATER[address])
         page.evaluate(OPEN_ALL)
-        page.evaluate(axe)
-        seen: set[str] = set()
-        for width in (390, 1440):
-            page.set_viewport_size({"width": width, "height": 900})
-            for scheme in ("light", "dark"):
-                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                rules = None if scheme == "light" else OF_COLOURS  # the others do not depend on it
-                seen |= {f"{width} {scheme} {fault}" for fault in page.evaluate(RUN, rules)}
-        if seen:
-            found[address] = seen
+        page.evaluate(AXE.read_text())
+        found[address] = _seen(page)
+    return {address: seen for address, seen in found.items() if seen}
+
+
+def _seen(page: Page, place: str | None = None) -> set[str]:
+    """Return what axe finds on the whole page, or in the element with this id."""
+    seen: set[str] = set()
+    for width in (390, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.evaluate(NEXT_FRAME)
+            rules = None if scheme == "light" else OF_COLOURS  # the others do not depend on it
+            seen |= {f"{width} {scheme} {fault}" for fault in page.evaluate(RUN, [rules, place])}
+    return seen
+
+
+def faults_of_what_opens(page: Page, addresses: Iterable[str]) -> dict[str, set[str]]:
+    """Return what axe finds in each menu, dialog and sheet, by its id; what is on many pages is opened once."""
+    found: dict[str, set[str]] = {}
+    for address in addresses:
+        page.goto(address)
+        page.evaluate(AXE.read_text())
+        for one in page.evaluate(CLOSED):
+            if one not in found:
+                page.evaluate(OPEN, one)
+                found[one] = _seen(page, one)
+                page.evaluate(CLOSE, one)
+        sheet = page.locator("a.to-sheet:visible")
+        if sheet.count() and "sheet" not in found:
+            sheet.first.click()
+            page.wait_for_selector("#sheet[open] #sheet-title")
+            found["sheet"] = _seen(page, "sheet")
     return found
 
 
@@ -77,6 +125,15 @@ def test_axe_finds_nothing_on_any_page(
     assert set(places) == every_page.pages(), "Each page is looked at: name its addresses in every_page.py"
     addresses = [address for name, all_of_it in places.items() if name != "sign-in" for address in all_of_it]
     assert faults(signed_in, [*addresses, *every_page.NOT_THERE]) == {}
+
+
+def test_axe_finds_nothing_in_any_menu_dialog_or_sheet(
+    signed_in: Page, places: dict[str, tuple[str, ...]]
+) -> None:
+    addresses = [address for name, all_of_it in places.items() if name != "sign-in" for address in all_of_it]
+    found = faults_of_what_opens(signed_in, addresses)
+    assert {"keys", "rail-more", "terminate", "ignore", "save-view", "menu Columns", "sheet"} <= {*found}
+    assert {one: seen for one, seen in found.items() if seen} == {}
 
 
 def test_axe_finds_nothing_where_nothing_has_happened(
