@@ -46,7 +46,8 @@ def show_instance(
     try:
         found = instance_queries.of(name, id, window, generation)
         opens = request.GET.get("open", "")
-        chosen = _chosen(found, request.GET.get("step", "") or opens.split(",")[0].partition(".")[0])
+        named = request.GET.get("step", "") or opens.split(",")[0].partition(".")[0]
+        chosen = _chosen(found, named)
         if chosen.top and not any(line.step.seq == chosen.top for line in found.lines):
             window = Window(upto=chosen.top + WINDOW // 2)
             found = instance_queries.of(name, id, window, generation)
@@ -74,6 +75,7 @@ def show_instance(
             "token": new_token(),
             "tab": tab,
             "panes_address": f"/_f{found.instance.get_absolute_url()}steps/",
+            "is_beside_only": not named and found.first_choice_moves,
             "fixed_panes": {name: panes.get(name, "") for name in pane_of_page.FIXED},
             "ignored": ignored_of(request.GET, tab),
             "may_act": allowed(request.user, Verb.OPERATE, name),

@@ -83,7 +83,6 @@ def test_a_narrow_page_does_not_jump_while_steps_are_added(signed_in: Page, live
     page.add_init_script(COUNT_SHIFTS)
     page.get_by_role("button", name="Start listen-for").click()
     page.wait_for_url("**/instances/**")
-    page.goto(f"{page.url}?step=none")
     live(page)
     status(page, "waiting")
     live_stack.django(

@@ -23,6 +23,7 @@
   }
   function close() {
     wanted = "";
+    table.classList.remove("beside-only");
     for (const row of rows()) paneOf(row).replaceChildren();
     mark();
   }
@@ -123,6 +124,7 @@
     event.stopImmediatePropagation();
   }, true);
 
+  if (table.matches(".beside-only") && matchMedia("(max-width: 1283px)").matches) close();
   addEventListener("hashchange", follow);
   document.addEventListener("DOMContentLoaded", follow);
   document.addEventListener("click", ({ target }) => {
