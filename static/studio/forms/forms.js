@@ -27,6 +27,14 @@
     if (target.dataset.submit !== undefined) target.form.requestSubmit();
   });
 
+  // A script that a field needs once somebody goes to it.
+  document.addEventListener("focusin", ({ target }) => {
+    const { script: src } = target.dataset;
+    if (!src) return;
+    delete target.dataset.script;
+    document.head.append(Object.assign(document.createElement("script"), { src }));
+  });
+
   // A refused form comes back with its problems: move the focus there.
   document.addEventListener("htmx:after:swap", () => {
     const wrong = $("form.answer [data-focus]:not([data-led])");

@@ -1,4 +1,5 @@
-/* The field of a note: whom to mention, while somebody types `@`. Without it, names are typed in full. */
+/* The field of a note: whom to mention, while somebody types `@`. It is loaded when somebody goes to the field (forms.js);
+   without it, names are typed in full. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
@@ -86,4 +87,5 @@
     const option = target.closest("[role=option]");
     if (option) take(option);
   });
+  ask(); // what was typed while this was loaded
 })();
