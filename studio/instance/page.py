@@ -25,8 +25,6 @@ from studio.instance.timeline_tracks import START
 from studio.instance.window import Window
 from studio.instances.queries import Row
 
-MOVING = ("running", "approval", "waiting", "sleeping")  # what a step runs or waits in, without trouble
-
 
 @dataclass(frozen=True, slots=True)
 class InstancePage:
@@ -92,13 +90,8 @@ class InstancePage:
             return str(self.origin.step.seq)
         troubled = self._first_of("paused", "retrying")
         if troubled or self.unfinished:
-            return troubled or self._first_of(*MOVING)
+            return troubled or self._first_of("running", "approval", "waiting", "sleeping")
         return "result" if self.is_errored and self.failure and not self.origin else ""
-
-    @property
-    def first_choice_moves(self) -> bool:
-        """Whether that row will end by itself. Under it, its pane would push what is below when it does."""
-        return bool(self.first_choice) and self.first_choice == self._first_of(*MOVING)
 
     def _first_of(self, *statuses: str) -> str:
         steps = (line.step for line in self.lines if line.status in statuses and self.unfinished)

@@ -75,7 +75,7 @@ def show_instance(
             "token": new_token(),
             "tab": tab,
             "panes_address": f"/_f{found.instance.get_absolute_url()}steps/",
-            "is_beside_only": not named and found.first_choice_moves,
+            "is_beside_only": not named and found.unfinished,
             "fixed_panes": {name: panes.get(name, "") for name in pane_of_page.FIXED},
             "ignored": ignored_of(request.GET, tab),
             "may_act": allowed(request.user, Verb.OPERATE, name),
@@ -124,8 +124,8 @@ def pane(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     """Answer with the pane of a step."""
     snapped = _snapped(request, name, id)
     line = pane_of_page.read(snapped.instance, seq, place=place_of(snapped.generations))
-    if line is None:
-        raise Http404
+    if line is None:  # a restart has taken it away
+        return HttpResponse(status=204)
     return HttpResponse(pane_of_page.html_of(line, snapped.instance))
 
 

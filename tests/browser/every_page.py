@@ -18,6 +18,9 @@ NO_PAGES = {
     *("api-docs-with-slash", "audit-csv", "audit-json", "payload", "icons", "socket", "healthz", "readyz"),
     *(
         "within",
+        "pane",
+        "pane-start",
+        "pane-result",
         "people",
         "instance-suggestions",
         "instance-paths",

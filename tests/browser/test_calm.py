@@ -76,7 +76,7 @@ def test_the_page_does_not_jump_while_an_instance_fails_four_times(signed_in: Pa
 
 
 def test_a_narrow_page_does_not_jump_while_steps_are_added(signed_in: Page, live_stack: LiveStack) -> None:
-    page, types = signed_in, [f"type-{number}" for number in range(8)]
+    page, types = signed_in, [f"t-{number}" for number in range(8)]  # the sentence has two lines
     page.set_viewport_size({"width": 390, "height": 900})
     page.goto("/workflows/listen-for/start/")
     type_json(page, json.dumps(types))
@@ -366,7 +366,8 @@ def test_json_shows_each_character_and_copies_the_value(signed_in: Page, context
     type_json(page, json.dumps([EVIL]))
     page.get_by_role("button", name="Start listen-for").click()
     page.wait_for_url("**/instances/**")
-    expect(page.locator(".values .json").first).to_contain_text('"\\u202etxet live"')
+    page.locator("#lanes").get_by_role("link", name="Start", exact=True).click()
+    expect(page.locator("#pane .json").first).to_contain_text('"\\u202etxet live"')
     page.get_by_role("button", name="Copy params").click()
     expect(page.locator(".copy.done")).to_be_visible()
     assert json.loads(page.evaluate("navigator.clipboard.readText()")) == [EVIL]

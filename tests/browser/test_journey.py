@@ -41,7 +41,8 @@ def choose(page: Page, label: str) -> None:
     """Choose an action of an instance: the one that stands out, or one of the menu."""
     button = page.locator("#actions > .button", has_text=label)
     if not button.count():
-        page.locator("#more-actions > summary").click()
+        if not page.locator("#more-actions[open]").count():
+            page.locator("#more-actions > summary").click()
         button = page.locator("#action-buttons .item", has_text=label)
     button.click()
 

@@ -59,9 +59,9 @@ def test_what_nobody_sees_is_written_as_an_escape_that_json_reads_back(text: str
 def test_a_value_is_shown_exactly_and_copied_as_it_is(operator: Client) -> None:
     value = f"a{OVERRIDE}txt.exe"
     instance = factories.instance(params={"name": value, f"k{OVERRIDE}": HEBREW}, tags=[HEBREW])
-    page = operator.get(instance.get_absolute_url()).content.decode()
+    page = operator.get(f"{instance.get_absolute_url()}?step=start").content.decode()
     assert "&quot;a\\u202etxt.exe&quot;" in page
     assert '<span class="k">k\\u202e</span>' in page
     assert f"&quot;<bdi>{HEBREW}</bdi>&quot;" in page
-    assert f"· <bdi>{HEBREW}</bdi>" in page
+    assert f'<span class="tag"><bdi>{HEBREW}</bdi></span>' in page
     assert f'data-copy="{{\n  &quot;name&quot;: &quot;{value}&quot;' in page
