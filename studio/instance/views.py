@@ -121,10 +121,13 @@ def _with_panes(drawing: Drawing, panes: Mapping[str, str]) -> Drawing:
 
 @guard(get=Verb.VIEW)
 def pane(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
-    """Answer with the pane of a step."""
-    snapped = _snapped(request, name, id)
+    """Answer with the pane of a step, or with nothing: an open pane asks again after a restart or a deletion."""
+    try:
+        snapped = _snapped(request, name, id)
+    except Http404:
+        return HttpResponse(status=204)
     line = pane_of_page.read(snapped.instance, seq, place=place_of(snapped.generations))
-    if line is None:  # a restart has taken it away
+    if line is None:
         return HttpResponse(status=204)
     return HttpResponse(pane_of_page.html_of(line, snapped.instance))
 
