@@ -1,5 +1,5 @@
-/* The field of a note: whom to mention, while somebody types `@`. It is loaded when somebody goes to the field (forms.js);
-   without it, names are typed in full. */
+/* The field of a note: whom to mention, while somebody types `@`. It is loaded when somebody goes to the field
+   (forms.js); without it, names are typed in full. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
