@@ -22,7 +22,7 @@ class Source:
         """Raises SyntaxError or ValueError if the text is not Python."""
         self.file, self.text = file, text
         self.names = Names(parse(text, file))
-        self._lines = text.splitlines() if "reprise:" in text else []
+        self._lines = text.split("\n") if "reprise:" in text else []
 
     @property
     def tree(self) -> ast.Module:

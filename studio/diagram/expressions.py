@@ -26,7 +26,7 @@ class Words:
     """The source's own words."""
 
     def __init__(self, text: str) -> None:
-        self._lines = text.splitlines()
+        self._lines = text.split("\n")
 
     def of(self, node: ast.expr | ast.pattern) -> str:
         """Return the source of an expression, on one line."""
@@ -50,6 +50,7 @@ class Expressions(ABC):
         self.spans: dict[tuple[int, int], None] = {}
         self._ids: dict[int, int] = {}
         self._placed = 0
+        self._inlined = 0
         self._waiting: dict[str, Items] = {}  # coroutines that a variable holds until they are gathered
         self._gathered: set[str] = set()
 
@@ -120,6 +121,9 @@ class Expressions(ABC):
     def _inline(self, call: ast.Call, target: Function) -> Items:
         """Return what a function of the module does, in place of its call."""
         assert not isinstance(target, ast.Lambda)
+        self._inlined += 1  # functions that call others twice double with each level, also without a step
+        if self._inlined > self.MOST:
+            raise TooLargeError
         self.within.append(target)
         found = self.statements(target.body)
         self.within.pop()

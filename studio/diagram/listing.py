@@ -34,7 +34,7 @@ class Listing:
 
 def listing(text: str, spans: Sequence[tuple[int, int]]) -> Listing:
     """Return the lines of these functions of a module, in their order."""
-    lines = text.splitlines()
+    lines = text.split("\n")  # as Python counts them: a form feed or U+2028 ends no line
     colored: dict[int, list[tuple[int, int, str]]] = {}
     for first, last in spans:
         for number, start, end, look in _tokens(lines[first - 1 : last], first):

@@ -14,6 +14,7 @@ MOST_LINES = 1_000
 LONGEST_WORD = 24
 NO_SOURCE = "The source of this handler is not on this machine, so there is neither drawing nor code."
 IN_CODE = "This handler builds its steps in code, so there is no drawing. Its steps and source are complete."
+MANY_PARTS = "This handler has too many parts to draw. Its steps and source are complete."
 TOO_LARGE = "This handler has {lines:,} lines, too many to draw. Its steps and source are complete."
 
 
@@ -21,21 +22,34 @@ def flow_of(source: Source, handler: ast.AsyncFunctionDef) -> Flow:
     """Return what a handler does."""
     span = first_line(handler), handler.end_lineno or handler.lineno
     lines = span[1] - span[0] + 1
-    large = Flow((), TOO_LARGE.format(lines=lines), (span,))
     if lines > MOST_LINES:
-        return large
+        return Flow((), TOO_LARGE.format(lines=lines), (span,))
     reader = Reader(Code(source, handler, Facts(workflow="", known=())), Words(source.text))
     try:
         block = tuple(reader.handler(handler))
         found = list(every(block))
     except (TooLargeError, RecursionError):
-        return large
-    spans = (span, *(one for one in reader.spans if not span[0] <= one[0] <= span[1]))
+        return too_many_parts(span)
+    spans = (span, *_outermost(span, *reader.spans)[1:])
     if any(isinstance(one, Hidden) for one in found) and not any(isinstance(one, StepNode) for one in found):
         return Flow((), IN_CODE, spans)
     if not ends(block):
         block = (*block, End("end", span[1], span[1], "complete", "complete"))
     return Flow(block, "", spans)
+
+
+def too_many_parts(span: tuple[int, int]) -> Flow:
+    """Return what is said of a handler that nobody could read as a drawing."""
+    return Flow((), MANY_PARTS, (span,))
+
+
+def _outermost(*spans: tuple[int, int]) -> list[tuple[int, int]]:
+    """Leave out the functions inside another one, whose lines are there."""
+    return [
+        one
+        for one in spans
+        if not any(other != one and other[0] <= one[0] and one[1] <= other[1] for other in spans)
+    ]
 
 
 class Reader(Expressions):
@@ -121,8 +135,9 @@ class Reader(Expressions):
             words = "except" if handler.type is None else f"except {self.words.of(handler.type)}"
             inner = self.statements(handler.body)
             caught += self.branch(handler, words, inner, []) if inner else []
-        last = [body.pop()] if caught and body and isinstance(body[-1], End) else []
-        return [*body, *caught, *last, *([] if last else self.statements(node.finalbody))]
+        final = self.statements(node.finalbody)
+        last = [body.pop()] if (caught or final) and body and isinstance(body[-1], End) else []
+        return [*body, *caught, *final, *last]
 
     def _with(self, node: ast.With | ast.AsyncWith) -> Items:
         before = [item for one in node.items for item in self.expression(one.context_expr)]

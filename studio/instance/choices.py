@@ -29,6 +29,7 @@ class Choice:
     fill: str = ""  # the field that the dialog opens with
     value: str = ""  # what is in it then
     is_danger: bool = False
+    is_for_all: bool = False  # it only leads to where others decide
 
     @property
     def key(self) -> str:
@@ -99,6 +100,7 @@ def _to_go_on(d: InstancePage) -> Iterator[Choice]:
             "diamond",
             "Somebody has to answer a request.",
             href=f"{d.instance.get_absolute_url()}#requests",
+            is_for_all=True,
         )
     yield from _sooner(d)
 

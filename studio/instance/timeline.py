@@ -19,6 +19,7 @@ FOLD_WIDTH = 7.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
 FOLD_SECONDS = 60.0  # and at least this long
+MOST_FOLDS = 6  # the longest: each takes its share of the line, whatever is in it
 THINNEST = 0.15  # percent of the line
 ROOM = 1.06  # for what is to come: the line of an open instance ends later than now by this at least
 GROWTH = 1.25  # it grows by this at a time, so that bars which have ended keep their places meanwhile
@@ -209,7 +210,8 @@ def idle_gaps(
             edge = min((a - reached) / 10, timedelta(seconds=max(usual * 2, 0.2)))
             gaps.append((reached + edge, a - edge))
         reached = max(reached, b)
-    return gaps
+    longest = sorted(gaps, key=lambda gap: gap[1] - gap[0], reverse=True)[:MOST_FOLDS]
+    return sorted(longest)
 
 
 def _bars(track: Track, scale: Scale) -> Iterator[Bar]:

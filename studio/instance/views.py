@@ -7,6 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 
 from engine.models import Instance
 from engine.status.snapshot import GenerationNotFoundError, Snapshot, snapshot
@@ -74,7 +75,7 @@ def show_instance(
             "instance": found.instance,
             "token": new_token(),
             "tab": tab,
-            "panes_address": f"/_f{found.instance.get_absolute_url()}steps/",
+            "panes_address": reverse("studio:pane-start", args=[name, id]).removesuffix("start/pane/"),
             "is_beside_only": not named and found.unfinished,
             "fixed_panes": {name: panes.get(name, "") for name in pane_of_page.FIXED},
             "ignored": ignored_of(request.GET, tab),

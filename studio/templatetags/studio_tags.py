@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
@@ -73,6 +74,12 @@ def frame(context: RequestContext) -> str:
 def _view_open(request: HttpRequest) -> str:
     match = request.resolver_match
     return request.GET.get("view", "") if match is not None and match.url_name == "instances" else ""
+
+
+@register.filter
+def pairs(value: Mapping[str, object] | None) -> list[tuple[str, object]]:
+    """Return the items of what users have made: `.items` in a template would be its key of that name."""
+    return [*(value or {}).items()]
 
 
 @register.simple_tag

@@ -17,7 +17,7 @@ from studio.diagram.canvas import Canvas
 from studio.diagram.flow import Flow, Item, every
 from studio.diagram.layout import layout
 from studio.diagram.listing import CodeLine, Listing, listing
-from studio.diagram.reading import NO_SOURCE, flow_of
+from studio.diagram.reading import NO_SOURCE, flow_of, too_many_parts
 from studio.diagram.svg import spoken, svg
 from studio.display.rendering import render_to_string
 from studio.frame.icons import icons_address
@@ -151,7 +151,12 @@ def _source(name: str) -> tuple[Source, ast.AsyncFunctionDef] | None:
 @functools.lru_cache(maxsize=200)
 def _read(source: Source, handler: ast.AsyncFunctionDef) -> Handler:
     flow = flow_of(source, handler)
-    return Handler(handler.name, flow, layout(flow.block), listing(source.text, flow.spans))
+    try:
+        canvas = layout(flow.block)
+    except RecursionError:
+        flow = too_many_parts(flow.spans[0])
+        canvas = layout(flow.block)
+    return Handler(handler.name, flow, canvas, listing(source.text, flow.spans))
 
 
 def _by_line(lints: Sequence[Lint], file: str) -> dict[int, tuple[Lint, ...]]:

@@ -53,7 +53,7 @@
   function fromAddress() {
     const { hash } = location, line = hash.startsWith("#L") && document.getElementById(hash.slice(1));
     if (line) choose(itemOf(line));
-    else if (hash.startsWith("#n-")) choose(decodeURIComponent(hash.slice(3)));
+    else if (hash.startsWith("#n-")) choose(Studio.decoded(hash.slice(3)));
   }
   addEventListener("hashchange", fromAddress);
   document.addEventListener("DOMContentLoaded", fromAddress);

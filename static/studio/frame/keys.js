@@ -3,6 +3,7 @@
   "use strict";
   const { $, $$, isTyping } = Studio;
   let pending = "";
+  Studio.isAfterG = () => pending === "g";
   let chosen = ""; // a patch draws a row without the selection
   const again = () => chosen && document.getElementById(chosen)?.classList.add("selected");
   function choose(step) {

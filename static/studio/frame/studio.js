@@ -16,5 +16,13 @@
     const within = event.composedPath()[0].closest?.(TYPING);
     return Boolean(event.ctrlKey || event.metaKey || event.altKey || within || $("dialog[open]"));
   }
-  window.Studio = { $, $$, onDrawn, isReconcile, isTyping };
+  // A part of an address in words; as it is, if it is not encoded.
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+  window.Studio = { $, $$, decoded, onDrawn, isReconcile, isTyping };
 })();

@@ -18,7 +18,7 @@
     if (event.key === "Escape" && opened()) close().querySelector("summary").focus();
     else if (event.key === "." && menu() && !isTyping(event)) {
       menu().open = true;
-      $("#more-actions .item")?.focus();
+      $("#more-actions .item:not([disabled])")?.focus();
     }
   });
 })();

@@ -18,7 +18,7 @@
   function remember(hash) {
     const url = new URL(location.href);
     for (const name of ["step", "open"]) url.searchParams.delete(name);
-    url.hash = hash;
+    url.hash = encodeURIComponent(hash);
     history.replaceState(history.state, "", url);
   }
   function close() {
@@ -62,14 +62,16 @@
   }
   // An address that names a row which this page does not have is answered by the server.
   function follow() {
-    const hash = decodeURIComponent(location.hash.slice(1));
+    const hash = Studio.decoded(location.hash.slice(1));
     const isInPane = document.getElementById(hash)?.closest(".step-pane");
     if (isInPane || !/^(s-.|start$|result$)/.test(hash)) return reveal(hash);
     const row = named(hash), url = new URL(location.href);
     if (row && row === open()) reveal(hash);
     else if (row) show(row, hash);
-    else if (!url.searchParams.has("step")) {
-      url.searchParams.set("step", hash.replace(/^s-/, "").replace(/-a\d+$/, ""));
+    else {
+      const step = hash.replace(/^s-/, "").replace(/-a\d+$/, "");
+      if (url.searchParams.get("step") === step) return;
+      url.searchParams.set("step", step);
       location.replace(url);
     }
   }
@@ -89,7 +91,8 @@
   });
 
   function move(step) {
-    const all = rows(), at = all.findIndex((row) => row.contains(document.activeElement) || row === open());
+    const all = rows(), focused = all.findIndex((row) => row.contains(document.activeElement));
+    const at = focused < 0 ? all.indexOf(open()) : focused;
     const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + step))];
     if (!next) return;
     const isOpen = Boolean(open());
@@ -107,12 +110,12 @@
     } else $("[data-failed]")?.click();
   }
   document.addEventListener("keydown", (event) => {
-    if (isTyping(event) || event.defaultPrevented) return;
+    if (isTyping(event) || event.defaultPrevented || Studio.isAfterG()) return;
     const { key } = event, row = open();
     if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
     else if (key === "f") nextFailed();
     else if (key === "Enter" && event.target.matches("a.open") && row?.contains(event.target)) $("#pane").focus();
-    else if (key === "Escape" && row && !$("#more-actions[open]")) {
+    else if (key === "Escape" && row && !$("details.menu[open]")) {
       if ($("#pane").contains(document.activeElement)) linkOf(row).focus();
       else {
         close();

@@ -6,6 +6,9 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.urls import get_script_prefix
+from django.utils.translation import get_language
+
 from engine.models import Event, Instance, Log, Step
 from engine.steer.requests import Asked
 from engine.values.identity import TOP
@@ -228,6 +231,7 @@ def step_html(line: Line, instance: Instance, *, inner: str = "") -> str:
 
 def _kept(name: str, state: tuple[object, ...], line: Line, context: dict[str, object]) -> str:
     """Render it, unless it is about an ended step and has been rendered in that state."""
+    state = get_script_prefix(), get_language(), *state  # of its links
     kept = _drawn.get(state) if line.is_final else None
     if kept is not None:
         return kept

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from studio.diagram.listing import listing
 from studio.diagram.reading import IN_CODE
-from tests.studio.diagram.reading import outline, read, read_module
+from tests.studio.diagram.reading import HEAD, outline, read, read_module
 
 DONE = "complete:complete"
 CASES = {
@@ -99,6 +100,10 @@ CASES = {
     "lambda": ('run = lambda: step.do("a", f)\nawait run()', f"do a, {DONE}"),
     "imported reusable step": ("await step.run(charge_card, order)", f"do charge-card, {DONE}"),
     "code after a return": ('return "x"\nawait step.do("a", f)', "complete:x"),
+    "finally after a return": (
+        'try:\n    await step.do("a", f)\n    return "ok"\nfinally:\n    await step.do("b", f)',
+        "do a, do b, complete:ok",
+    ),
     "hidden beside others": (
         'await step.do("a", f)\nawait more(step, order)',
         f"do a, hidden more(), {DONE}",
@@ -164,9 +169,41 @@ def test_too_long_handlers_are_said() -> None:
 
 
 def test_too_many_items_and_too_deep_nesting_are_said() -> None:
-    assert "too many to draw" in read("\n".join(f'await step.do("a{n}", f)' for n in range(500))).problem
+    assert (
+        "too many parts to draw" in read("\n".join(f'await step.do("a{n}", f)' for n in range(500))).problem
+    )
     chain = "\n".join(f"{'el' if n else ''}if order == {n}:\n    return 'x{n}'" for n in range(450))
-    assert "too many to draw" in read(chain).problem
+    assert "too many parts to draw" in read(chain).problem
+
+
+def test_functions_that_call_others_twice_are_not_read_forever() -> None:
+    inner = [f"async def f{n}():\n    await f{n + 1}()\n    await f{n + 1}()" for n in range(40)]
+    body = "\n".join([*inner, "async def f40():\n    pass", "await f0()"])
+    assert "too many parts to draw" in read(body).problem
+
+
+def test_lines_are_counted_as_python_counts_them() -> None:
+    odd = 'SECRET = "a\u2028b"\n\f\n'
+    flow = read_module(
+        f"{HEAD}{odd}async def handler(step: WorkflowStep, order: int):\n"
+        '    if order > 3:\n        return "no"\n    await step.do("a", f)\n'
+    )
+    assert outline(flow.block) == f"[order > 3 ? complete:no : ], do a, {DONE}"
+    shown = listing(f"{HEAD}{odd}async def handler():\n    pass\n", [(5, 6)])
+    assert [line.number for line in shown.lines] == [5, 6]
+    assert "handler" in shown.lines[0].html
+
+
+def test_a_function_inside_another_is_shown_once() -> None:
+    helper = """
+        async def outer(step, order):
+            async def inner(step, order):
+                await step.do("b", f)
+            await inner(step, order)
+    """
+    spans = read("await outer(step, order)", below=helper).spans
+    lines = [line for first, last in spans for line in range(first, last + 1)]
+    assert len(lines) == len(set(lines))
 
 
 def test_a_handler_without_annotations_is_read() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
 from django.test import Client
 
@@ -170,6 +173,13 @@ def test_what_does_not_exist_is_not_found(operator: Client, path: str, action: s
     factories.instance()
     method = operator.post if action else operator.get
     assert method(f"{path}{action}", {"reason": "x", "type": "x"}).status_code == 404
+
+
+def test_somebody_who_may_only_answer_is_led_to_the_request(signed_in: Callable[..., Client]) -> None:
+    asking = factories.instance("waiting")
+    factories.request(asking)
+    page = signed_in("approver").get(asking.get_absolute_url()).content.decode()
+    assert re.search(r'<a id="act-answer"[^>]*href="[^"]*#requests"', page)
 
 
 def test_one_action_at_most_stands_out(operator: Client) -> None:

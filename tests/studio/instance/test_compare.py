@@ -101,6 +101,16 @@ def test_steps_of_one_run_only_are_shown_where_they_ran(viewer: Client) -> None:
     ]
 
 
+def test_deeply_nested_lists_are_compared_at_once(viewer: Client) -> None:
+    """Each level of lists of different lengths is compared from both ends."""
+    one: list[Any] = []
+    other: list[Any] = [1]
+    for _ in range(40):
+        one, other = [one], [other, 0]
+    run(one, id="monday")
+    assert "params" in verdict(page_of(viewer, run(other, id="tuesday")))
+
+
 def test_what_a_handler_says_of_its_progress_is_no_step_of_its_path(viewer: Client) -> None:
     run(id="monday")
     tuesday = run(id="tuesday")

@@ -6,6 +6,7 @@ import html
 import json
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.templatetags.static import static
@@ -287,10 +288,20 @@ def test_a_date_comes_also_while_an_instance_is_paused(operator: Client) -> None
 def test_log_lines_stand_with_their_step_and_together(operator: Client) -> None:
     instance = factories.instance("running")
     factories.step(instance, "reserve")
-    factories.log(instance, "stock is low", level="warning", step_seq=1, attempt=1, fields={"left": 3})
+    factories.log(
+        instance, "stock is low", level="warning", step_seq=1, attempt=1, fields={"left": 3, "items": ["a"]}
+    )
     page = page_of(operator, instance, "?step=1")
     assert page.count("stock is low") == 2
     assert '<span class="muted">left=</span>3' in page
+    assert '<span class="muted">items=</span>' in page_of(operator, instance, "?tab=activity")
+
+
+def test_panes_are_asked_for_below_the_prefix_of_the_studio(operator: Client, settings: Any) -> None:
+    instance = factories.instance("running", workflow="orders", id="order-1")
+    settings.ROOT_URLCONF = "tests.studio.instance.below"
+    page = operator.get("/ops/workflows/orders/instances/order-1/").content.decode()
+    assert 'data-panes="/ops/_f/workflows/orders/instances/order-1/steps/"' in page
 
 
 def test_a_sensitive_output_is_masked_everywhere(operator: Client) -> None:

@@ -8,7 +8,17 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.template.loader import render_to_string
 
-from studio.instance.timeline import FOLD_WIDTH, LATEST, THINNEST, Scale, Stretch, Track, build, idle_gaps
+from studio.instance.timeline import (
+    FOLD_WIDTH,
+    LATEST,
+    MOST_FOLDS,
+    THINNEST,
+    Scale,
+    Stretch,
+    Track,
+    build,
+    idle_gaps,
+)
 
 START = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 
@@ -73,6 +83,15 @@ def test_a_long_idle_gap_is_folded_to_a_mark() -> None:
     unfolded = build([track(*stretches)], start=START, end=at(86_401), is_open=False, is_unfolded=True)
     assert unfolded.folds == ()
     assert last.end == pytest.approx(100, abs=0.1)
+
+
+def test_of_many_gaps_the_longest_are_folded() -> None:
+    hours = [body(hour * (3600 + hour), hour * (3600 + hour) + 1) for hour in range(40)]
+    drawn = build([track(*hours)], start=START, end=hours[-1].end, is_open=False)
+    assert len(drawn.folds) == MOST_FOLDS
+    assert all(0 <= bar.x <= 100 for bar in drawn.lines[1].bars)
+    xs = [bar.x for bar in drawn.lines[1].bars]
+    assert xs == sorted(xs)
 
 
 def test_the_axis_of_later_steps_counts_from_the_start_of_the_instance() -> None:
