@@ -298,7 +298,7 @@ def test_log_lines_stand_with_their_step_and_together(operator: Client) -> None:
 
 
 def test_panes_are_asked_for_below_the_prefix_of_the_studio(operator: Client, settings: Any) -> None:
-    instance = factories.instance("running", workflow="orders", id="order-1")
+    factories.instance("running", workflow="orders", id="order-1")
     settings.ROOT_URLCONF = "tests.studio.instance.below"
     page = operator.get("/ops/workflows/orders/instances/order-1/").content.decode()
     assert 'data-panes="/ops/_f/workflows/orders/instances/order-1/steps/"' in page
