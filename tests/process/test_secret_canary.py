@@ -32,8 +32,8 @@ Database = psycopg.Connection[tuple[Any, ...]]
 
 MOST_PAGES = 800
 # Where nobody looks around: what changes something, what is no page of an instance, and the lists of instances and of
-# errors in all their orders, spans and searches of several terms, of which there is no end. The links of a fragment lead
-# on from the page that it belongs to.
+# errors in all their orders, spans and searches of several terms, of which there is no end. The links of a fragment are
+# those of its page.
 PASSED_BY = re.compile(
     r"^/(static|sign-out|theme)/|^/(instances|errors)/.*\?.*[+&]"
     r"|^/_f/live/\?topic=list.*&query=[^&]|^/_f/live/\?topic=error.*&.*&|^/_f/live/\?(?!topic=)"
