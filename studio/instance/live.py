@@ -99,7 +99,7 @@ def draw_instance(
         "requests": asked,
         "place": "",
         "audit_trail": found.record.audit,
-        "alike": None if found.is_past else alike(found.instance, user),
+        "alike": None if found.is_past else alike(found.instance, found.record.facts.steps, user),
         "latest": latest_from_people(found.instance) if not tab.name else (),
     }
     pieces = pieces_of(context, *_PIECES)

@@ -89,6 +89,8 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     other.goto("/")
     other.locator("form[action='/sign-out/'] button").click()
     other.wait_for_url("**/sign-in/")
+    with page.expect_response(lambda answer: "/live/" in answer.url and answer.status == 401):
+        page.evaluate("document.querySelector('#reconcile').dispatchEvent(new CustomEvent('studio:tick'))")
     expect(page.locator("#offline")).to_contain_text(
         "You are signed out. Sign in again to continue.", timeout=15_000
     )

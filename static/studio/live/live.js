@@ -140,6 +140,14 @@
     if (isReconcile(detail) && detail.ctx.response?.status < 400) heard = Date.now();
   });
 
+  // What the page asks for by itself never leads away from it: only a press does.
+  document.addEventListener("htmx:before:response", (event) => {
+    const { response, sourceElement } = event.detail.ctx;
+    if (response.status !== 401 || !sourceElement?.matches("[hx-trigger*='studio:']")) return;
+    event.preventDefault();
+    state("out");
+  });
+
   // An answer can be older than what the socket has sent since, and the socket does not send that again. So ask it for
   // everything once more.
   document.addEventListener("htmx:finally:request", ({ detail }) => {

@@ -125,10 +125,10 @@ def test_who_may_see_one_workflow_sees_only_its_errors(fail: Fail) -> None:
     assert "refunds" not in "".join(piece.html for piece in own.values())
     others = view_of(QueryDict(f"topic=error:{fingerprint('refunds')}")).draw(user)
     assert (others.pieces, others.is_done) == ({}, True)
-    found = alike(order, user)
+    found = alike(order, (), user)
     assert found is not None
     assert found.others == 0
-    everything = alike(order, only("*"))
+    everything = alike(order, (), only("*"))
     assert everything is not None
     assert everything.others == 1
 
