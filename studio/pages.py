@@ -26,6 +26,7 @@ from studio.instance import actions, answer, decide, notes, payload, people, res
 from studio.instance import views as instance
 from studio.instances import suggestions
 from studio.instances import views as instances
+from studio.jump import views as jump
 from studio.live import reconcile
 from studio.saved_views import views as saved_views
 from studio.schedules import views as schedules
@@ -60,6 +61,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         guarded_path("docs/", api_page.docs, "api-docs-with-slash"),
     ),
     guarded_path("", home.home, "home"),
+    guarded_path("jump/", jump.jump, "jump"),
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),

@@ -43,6 +43,7 @@ PLAIN = {
     "approvals": ("/approvals/?box=open", "/approvals/"),
     "instances": ("/instances/", "/instances/?query=nothing-like-it", "/instances/?query=a:b"),
     "saved-views": ("/instances/views/",),
+    "jump": ("/jump/?q=st",),
     "schedules": ("/schedules/",),
     "bulk-jobs": ("/bulk/",),
     "bulk-new": (

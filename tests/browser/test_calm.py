@@ -60,7 +60,9 @@ def test_the_page_does_not_jump_while_an_instance_fails_four_times(
     signed_in: Page, live_stack: LiveStack, width: int
 ) -> None:
     page = signed_in
-    live_stack.django("from engine import workflows; workflows['stumble'].start({'attempts': 1})")  # fails the same way
+    live_stack.django(
+        "from engine import workflows; workflows['stumble'].start({'attempts': 1})"
+    )  # fails the same way
     page.set_viewport_size({"width": width, "height": 900})
     page.goto("/workflows/stumble/start/")
     type_json(page, '{"attempts": 4}')

@@ -82,11 +82,11 @@ def faults(page: Page, addresses: Iterable[str]) -> dict[str, set[str]]:
             page.wait_for_selector(DRAWN_LATER[address])
         page.evaluate(OPEN_ALL)
         page.evaluate(AXE.read_text())
-        found[address] = _seen(page)
+        found[address] = seen_by_axe(page)
     return {address: seen for address, seen in found.items() if seen}
 
 
-def _seen(page: Page, place: str | None = None) -> set[str]:
+def seen_by_axe(page: Page, place: str | None = None) -> set[str]:
     """Return what axe finds on the whole page, or in the element with this id."""
     seen: set[str] = set()
     for width in (390, 1440):
@@ -108,13 +108,13 @@ def faults_of_what_opens(page: Page, addresses: Iterable[str]) -> dict[str, set[
         for one in page.evaluate(CLOSED):
             if one not in found:
                 page.evaluate(OPEN, one)
-                found[one] = _seen(page, one)
+                found[one] = seen_by_axe(page, one)
                 page.evaluate(CLOSE, one)
         sheet = page.locator("a.to-sheet:visible")
         if sheet.count() and "sheet" not in found:
             sheet.first.click()
             page.wait_for_selector("#sheet[open] #sheet-title")
-            found["sheet"] = _seen(page, "sheet")
+            found["sheet"] = seen_by_axe(page, "sheet")
     return found
 
 

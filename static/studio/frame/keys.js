@@ -44,4 +44,23 @@
     else if (key === "?") $("#keys")?.showModal();
   });
   document.addEventListener("htmx:after:swap", again);
+
+  // "Search or jump" is loaded when it is first wanted.
+  function jump() {
+    if (Studio.jump) return Studio.jump();
+    document.head.append(Object.assign(document.createElement("script"), { src: $("[data-jump]").dataset.jump }));
+  }
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("[data-jump]") || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    $("#rail-more:popover-open")?.hidePopover();
+    jump();
+  });
+  document.addEventListener("keydown", (event) => {
+    const isWanted = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey;
+    if (!isWanted || event.key.toLowerCase() !== "k" || !$("[data-jump]")) return;
+    event.preventDefault();
+    event.stopPropagation();
+    jump();
+  }, true);
 })();

@@ -27,6 +27,7 @@ LISTS = [
     "/tokens/team/",
     "/tokens/people/",
     "/webhooks/",
+    "/jump/",
 ]
 
 
