@@ -16,7 +16,7 @@
     next.classList.add("selected");
     chosen = next.id;
     next.scrollIntoView({ block: "nearest" });
-    Studio.showTimes(next);
+    Studio.showTimes?.(next);
   }
   document.addEventListener("keydown", (event) => {
     if (isTyping(event)) return;
@@ -45,10 +45,12 @@
   });
   document.addEventListener("htmx:after:swap", again);
 
-  // "Search or jump" is loaded when it is first wanted.
+  // Loaded when they are first wanted: "Jump to…", and with the first key what shows the times of the row in focus.
+  const load = (src) => document.head.append(Object.assign(document.createElement("script"), { src }));
+  document.addEventListener("keydown", () => load(document.body.dataset.tips), { once: true });
   function jump() {
     if (Studio.jump) return Studio.jump();
-    document.head.append(Object.assign(document.createElement("script"), { src: $("[data-jump]").dataset.jump }));
+    load($("[data-jump]").dataset.jump);
   }
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-jump]") || event.ctrlKey || event.metaKey || event.shiftKey) return;

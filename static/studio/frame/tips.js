@@ -1,7 +1,8 @@
-/* For the keyboard: show next to the row that has the focus what pointing at its times shows. */
+/* For the keyboard: show next to the row that has the focus what pointing at its times shows. Loaded with the first
+   key that is pressed. */
 (() => {
   "use strict";
-  const { $$ } = Studio;
+  const { $, $$ } = Studio;
   const ROW = "summary, tr, li, dd, .page-head, .note, p";
   const MOST = 5, WAIT_MS = 300, APART = 4;
   const tip = document.createElement("div");
@@ -40,15 +41,19 @@
     hide();
     waiting = setTimeout(() => show(row, node), WAIT_MS);
   };
-  document.addEventListener("focusin", ({ target }) => {
+  function follow({ target }) {
     const row = target.closest(ROW);
     if (row && target.matches(":focus-visible") && !target.matches("input, textarea, select")) {
       Studio.showTimes(row, target);
     } else hide();
-  });
+  }
+  document.addEventListener("focusin", follow);
   document.addEventListener("focusout", hide);
   document.addEventListener("pointerdown", hide);
   document.addEventListener("scroll", hide, { capture: true, passive: true });
   document.addEventListener("keydown", (event) => event.key === "Escape" && hide());
-  document.addEventListener("DOMContentLoaded", () => document.body.append(tip));
+  document.body.append(tip);
+  const chosen = $("tr.selected, li.selected"); // by the key that has loaded this
+  if (chosen) Studio.showTimes(chosen);
+  else follow({ target: document.activeElement });
 })();
