@@ -69,8 +69,8 @@ class Control:
 
     @property
     def id(self) -> str:
-        safe = "f" + _UNSAFE.sub(lambda found: f".{ord(found[0]):x}.", self.name)
-        return f"{safe}.any" if self.kind == "union" else safe  # its alternative has the same path
+        # The alternative of a union has the same path.
+        return f"{id_of(self.path)}.any" if self.kind == "union" else id_of(self.path)
 
     @property
     def where(self) -> str:
@@ -146,6 +146,11 @@ def within(control: Control) -> Iterator[Control]:
     yield control
     for child in control.children:
         yield from within(child)
+
+
+def id_of(path: Path) -> str:
+    """Return the id of the input at a path."""
+    return "f" + _UNSAFE.sub(lambda found: f".{ord(found[0]):x}.", pointer(path))
 
 
 def label_of(node: Any, path: Path) -> str:

@@ -128,7 +128,7 @@ def meant(control: Control, typed: str, zone: str, *, is_null: bool) -> Any:
     if control.kind in ("radio", "select") and typed not in [one.sent for one in control.choices]:
         raise ValueError("Choose one of these.")
     if control.kind in ("radio", "select", "json"):
-        return _read(typed) if has_text else MISSING
+        return _json(typed) if has_text else MISSING
     if not has_text and not (
         control.is_required and control.kind in ("text", "area") and control.type == "text"
     ):
@@ -142,10 +142,14 @@ def meant(control: Control, typed: str, zone: str, *, is_null: bool) -> Any:
 
 def _number(typed: str, shape: str) -> Any:
     """Return a number, or what was typed if it is none; a decimal stays text, so that no digit is lost."""
-    return _read(typed) if NUMBER.fullmatch(typed) and shape != "decimal" else typed
+    if not NUMBER.fullmatch(typed) or shape == "decimal":
+        return typed
+    for problem in read_text(typed, "params").problems:
+        raise ValueError(problem.message)
+    return parse(typed)
 
 
-def _read(typed: str) -> Any:
+def _json(typed: str) -> Any:
     for one in read_text(typed, "params").problems:
         raise ValueError(f"line {one.line}, column {one.column}: {one.message}" if one.line else one.message)
     return parse(typed)

@@ -13,7 +13,7 @@ from typing import Any
 from studio.forms import reading
 from studio.forms.building import build
 from studio.forms.checked import Problem
-from studio.forms.controls import Control
+from studio.forms.controls import Control, id_of
 from studio.forms.document import MISSING, Path, dump, parse, pointer
 from studio.forms.json_text import read_text
 from studio.forms.marking import marked, nearest
@@ -42,6 +42,7 @@ class JsonForm:
     again: Mapping[str, str] | None = None  # texts to show as they were typed, by name of input
     picks: Mapping[str, int] | None = None
     secrets: Mapping[str, str] | None = None  # where each secret was on the page before, by pointer
+    typed_secrets: frozenset[str] = frozenset()  # the ids of their inputs
     focus: Path | None = None
     said: str = ""
 
@@ -79,6 +80,9 @@ class JsonForm:
             read.again,
             made.picked,
             {pointer(path): place for path, place in made.secrets.items()},
+            frozenset(
+                id_of(path) for path, place in made.secrets.items() if given.get(reading.FIELD + place)
+            ),
             made.focus,
             NOT_YET if made.has_new and not op else "",
         )

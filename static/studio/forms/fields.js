@@ -17,20 +17,18 @@
   });
 
   // No secret is sent back to the page: those that were typed stay in it. The server says where each was before.
-  let typed = new Map();
-  const isOurs = ({ ctx } = {}) => {
-    const pressed = ctx?.sourceElement;
-    return Boolean(pressed?.matches?.('button[name="op"]') && pressed.form && $(".json-form", pressed.form));
-  };
+  let typed = null;
   document.addEventListener("htmx:before:swap", ({ detail }) => {
-    if (!isOurs(detail)) return;
+    // The swap may replace the button: find its form before.
+    const pressed = detail?.ctx?.sourceElement;
+    if (!pressed?.matches?.('button[name="op"]') || !$(".json-form", pressed.form ?? undefined)) return;
     typed = new Map($$(".json-form input[type=password]").map(({ name, value }) => [name, value]));
   });
-  document.addEventListener("htmx:after:swap", ({ detail }) => {
+  document.addEventListener("htmx:after:swap", () => {
     scripted();
-    if (!isOurs(detail)) return;
+    if (typed === null) return;
     for (const field of $$(".json-form input[type=password]")) field.value = typed.get(field.dataset.before) ?? "";
-    typed.clear();
+    typed = null;
     for (const box of $$(".json-form .editor")) Studio.edit(box);
     $("[data-fresh]")?.focus();
   });

@@ -205,6 +205,19 @@ class TestSecrets:
         found = self.origins(operator, {"cargo": [{"code": "***"}] * 3}, op)
         assert found == {f"/cargo/{now}/code": f"/cargo/{before}/code" for now, before in expected.items()}
 
+    def test_a_typed_secret_is_wrong_only_where_it_has_to_be_typed_again(self, operator: Client) -> None:
+        sent = form_of(operator, {"cargo": [{"code": "***"}, {"code": "***"}]})
+        typed = {"f./cargo/1/code": "canary-4711", "op": "down:/cargo/0"}
+        pages = [
+            operator.post(START, {**sent, **typed}, headers=headers).content.decode()
+            for headers in ({"HX-Request": "true"}, {})
+        ]
+        kept, gone = (
+            set(re.findall(r"cargo/(\d)/code</code></a>: This is the mask", page)) for page in pages
+        )
+        assert (kept, gone) == ({"1"}, {"0", "1"})
+        assert "canary-4711" not in "".join(pages)
+
 
 class TestKinds:
     AIR: dict[str, Any] = {"kind": "air", "note": "n", "flight": "1"}
