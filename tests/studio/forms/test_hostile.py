@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, RootModel, SecretStr, TypeAdapter
 
 from engine import WorkflowStep, workflow
+from engine.values.serialization.secret_schema import json_schema
 from studio.forms.changes import VERBS
 from studio.forms.document import dump
 from studio.forms.json_form import JsonForm, document_of
@@ -45,7 +46,7 @@ class Zoo(BaseModel):
 Nested = RootModel[Cat | Dog | list[int] | None]
 ROOTS: list[tuple[Mapping[str, Any], object]] = [
     (
-        Zoo.model_json_schema(),
+        json_schema(TypeAdapter(Zoo)),
         {
             "pet": {"kind": "cat", "name": "x"},
             "pets": [{"kind": "dog", "toys": ["a"]}, {"kind": "cat"}],
@@ -125,7 +126,7 @@ ops = st.one_of(
 inputs = st.dictionaries(st.builds("{}{}".format, st.sampled_from(BEGINNINGS), pointers), values, max_size=6)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(st.sampled_from(ROOTS), ops, inputs)
 @example(ROOTS[5], "remove:", {})
 @example(ROOTS[5], "leave-out:", {"f.": ""})
@@ -181,4 +182,3 @@ class TestPosted:
     def test_a_form_never_has_more_inputs_than_are_taken(self, operator: Client) -> None:
         sent = opened(operator, [{"kind": "cat", "name": str(number)} for number in range(300)], "many")
         assert 600 < len(sent) < 1_000
-        assert operator.post("/workflows/many/start/", {**sent, "op": "check"}).status_code == 200
