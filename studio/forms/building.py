@@ -17,7 +17,9 @@ from studio.forms.document import MISSING, Path, dump, pointer
 from studio.forms.inputs import input_for, shows
 from studio.forms.shape import Shape, shape_of
 
-MOST_FIELDS = 300  # of one form; a browser sends up to three values for each, and Django takes 1,000
+MOST_INPUTS = 960  # of one form: Django takes 1,000, and a page has a few of its own
+# The most inputs of a field: value, zone and null. An entry of a map has a name, too.
+FIELD, ENTRY = 3, 4
 DEEPEST = 8
 
 
@@ -30,10 +32,25 @@ class _Builder:
     def __init__(self, root: Mapping[str, Any], picks: Mapping[str, int]) -> None:
         self._root = root
         self._picks = picks
-        self._left = MOST_FIELDS
+        self._left = MOST_INPUTS - FIELD
 
     def control(
-        self, node: Any, value: Any, path: Path, *, is_required: bool, seen: frozenset[str]
+        self,
+        node: Any,
+        value: Any,
+        path: Path,
+        *,
+        is_required: bool,
+        seen: frozenset[str],
+        is_member: bool = False,
+    ) -> Control:
+        """Return the control of a node. There must be room for a field; what it does not need is given back."""
+        made = self._made(node, value, path, is_required=is_required, seen=seen, is_member=is_member)
+        self._left += FIELD - made.inputs
+        return made
+
+    def _made(
+        self, node: Any, value: Any, path: Path, *, is_required: bool, seen: frozenset[str], is_member: bool
     ) -> Control:
         shape = shape_of(self._root, node, seen)
         about = shape.about
@@ -47,6 +64,7 @@ class _Builder:
             example=controls.example_of(about, value),
             shape=shape.kind if shape.kind != "secret" else str(about.get("type")),
             is_nullable=shape.is_nullable,
+            is_member=is_member,
             source=shape,
         )
         default = controls.default_of(about, value)
@@ -71,7 +89,7 @@ class _Builder:
 
     def _group(self, blank: Control, shape: Shape, value: Any) -> Control | None:
         properties, required = shape.about["properties"], shape.about.get("required") or ()
-        if not isinstance(value, dict) or not self._has_room(len(properties)):
+        if not isinstance(value, dict) or not self._has_room(FIELD * len(properties)):
             return None
         children = tuple(
             self.control(
@@ -87,28 +105,26 @@ class _Builder:
         return replace(blank, kind="group", children=children, unknown=unknown)
 
     def _list(self, blank: Control, shape: Shape, value: Any) -> Control | None:
-        if not isinstance(value, list) or not self._has_room(len(value)):
+        if not isinstance(value, list) or not self._has_room(FIELD * len(value)):
             return None
         count = len(value)
         children = tuple(
             replace(
-                self.control(
-                    shape.about["items"], item, (*blank.path, at), is_required=True, seen=shape.references
-                ),
+                self._member(shape.about["items"], item, (*blank.path, at), shape),
                 item=(at + 1, count),
             )
             for at, item in enumerate(value)
         )
-        is_full = count >= shape.about.get("maxItems", MOST_FIELDS)
+        is_full = count >= shape.about.get("maxItems", MOST_INPUTS)
         return replace(blank, kind="list", children=children, is_full=is_full)
 
     def _map(self, blank: Control, shape: Shape, value: Any) -> Control | None:
-        if not isinstance(value, dict) or not self._has_room(len(value)):
+        if not isinstance(value, dict) or not self._has_room(ENTRY * len(value)):
             return None
         node = shape.about["additionalProperties"]
         children = tuple(
             replace(
-                self.control(node, item, (*blank.path, name), is_required=True, seen=shape.references),
+                self._member(node, item, (*blank.path, name), shape),
                 key=name,
                 label="Value",
             )
@@ -116,13 +132,23 @@ class _Builder:
         )
         return replace(blank, kind="map", children=children)
 
+    def _member(self, node: Any, value: Any, path: Path, around: Shape) -> Control:
+        return self.control(node, value, path, is_required=True, seen=around.references, is_member=True)
+
     def _union(self, blank: Control, shape: Shape, value: Any) -> Control | None:
+        if not self._has_room(FIELD):
+            return None
         picked = self._picks.get(pointer(blank.path), -1)
         if not (0 <= picked < len(shape.options) and self._may_be(shape.options[picked], value)):
             picked = self._best(shape, value)
         # The alternative has the label of the union above it.
         child = self.control(
-            shape.options[picked], value, blank.path, is_required=True, seen=shape.references
+            shape.options[picked],
+            value,
+            blank.path,
+            is_required=True,
+            seen=shape.references,
+            is_member=blank.is_member,
         )
         choices = tuple(
             Choice(str(number), self._name(node, number)) for number, node in enumerate(shape.options)
@@ -130,7 +156,9 @@ class _Builder:
         # What names the alternative is chosen above it.
         fields = tuple(one for one in child.children if one.kind != "fixed" or child.kind != "group")
         child = replace(child, label=blank.label, is_alternative=True, is_extra=False, children=fields)
-        return replace(blank, kind="union", children=(child,), picked=picked, choices=choices)
+        return replace(
+            blank, kind="union", children=(child,), picked=picked, chosen=str(picked), choices=choices
+        )
 
     def _may_be(self, node: Any, value: Any) -> bool:
         """Return whether the value has the JSON type of an alternative."""
@@ -172,11 +200,12 @@ class _Builder:
         return said or f"Alternative {number + 1}"
 
     def _json(self, blank: Control, shape: Shape, value: Any) -> Control:
+        fits = {"group": dict, "map": dict, "list": list, "union": object}.get(shape.kind)
         note = shape.reason
-        if shape.kind in ("group", "list", "map", "union") and not note:
-            note = "It has too many fields for a form." if isinstance(value, dict | list) else ""
         if not note and shape.kind != "json":
-            note = "The value is of another type than this field."
+            is_many = fits is not None and isinstance(value, fits)
+            note = "It has too many fields for a form." if is_many else ""
+            note = note or "The value is of another type than this field."
         text = "" if value is MISSING else dump(value)
         return replace(blank, kind="json", text=text, note=note)
 

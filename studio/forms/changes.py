@@ -25,13 +25,26 @@ def change(
     `name` is the pointer of the control, `given` the name of a new entry or the number of an alternative. Raises
     UnknownChangeError.
     """
-    found = [one for one in within(form) if one.name == name]
-    # An alternative has the path of its union: of the two, the buttons know which one they mean.
-    control = next((one for one in found if one.kind in _KINDS.get(verb, ())), found[-1] if found else None)
-    act = _ACTS.get(verb)
+    has_button, act = _ACTS.get(verb, (None, None))
+    # An alternative has the path of its union: only one of the two has this button.
+    control = next((one for one in within(form) if one.name == name and has_button and has_button(one)), None)
     if act is None or control is None:
         raise UnknownChangeError(verb)
     return act(root, document, control, given)
+
+
+def after(path: Path, verb: str, item: Path) -> Path | None:
+    """Return the path of what was at a path before an item was moved or removed. None: it was removed."""
+    depth = len(item) - 1
+    if verb not in ("up", "down", "remove") or len(path) <= depth or path[:depth] != item[:depth]:
+        return path
+    here, moved = path[depth], item[depth]
+    if verb == "remove" and here == moved:
+        return None
+    if isinstance(here, int) and isinstance(moved, int):
+        other = moved + {"up": -1, "down": 1, "remove": 0}[verb]
+        here = here - (here > moved) if verb == "remove" else {moved: other, other: moved}.get(here, here)
+    return (*path[:depth], here, *path[depth + 1 :])
 
 
 def _add(root: Root, document: Any, control: Control, given: str) -> tuple[Any, Path]:
@@ -91,16 +104,16 @@ def _leave_out(root: Root, document: Any, control: Control, given: str) -> tuple
 
 def _pick(root: Root, document: Any, control: Control, given: str) -> tuple[Any, Path]:
     """Change to another alternative. Fields of the same name keep their values."""
-    shape, number = control.source, int(given) if given.isdecimal() else -1
-    if not 0 <= number < len(shape.options):
-        raise UnknownChangeError("pick")
+    shape, number = control.source, int(given)
     before, made = at(document, control.path), _blank(root, shape.options[number])
     inner = shape_of(root, shape.options[number])
     if isinstance(made, dict) and isinstance(before, dict) and inner.kind == "group":
-        fixed = {
-            name for name, node in inner.about["properties"].items() if "const" in schema.resolve(root, node)
+        free = {
+            name
+            for name, node in inner.about["properties"].items()
+            if "const" not in schema.resolve(root, node)
         }
-        kept = {name: value for name, value in before.items() if name in made and name not in fixed}
+        kept = {name: value for name, value in before.items() if name in free}
         made = {**made, **kept}
     return put(document, control.path, made), control.path
 
@@ -121,21 +134,14 @@ def _own(value: Any, kind: type) -> Any:
     return value
 
 
-_EXPECTED = ("group", "list", "map", "union")
-_KINDS = {
-    "add": ("list",),
-    "enter": ("map",),
-    "pick": ("union",),
-    "include": ("add",),
-    "leave-out": _EXPECTED,
+_ACTS: dict[str, tuple[Callable[[Control], bool], Callable[[Root, Any, Control, str], tuple[Any, Path]]]] = {
+    "add": (lambda control: control.kind == "list" and not control.is_full, _add),
+    "enter": (lambda control: control.kind == "map", _enter),
+    "remove": (lambda control: control.item is not None or control.key is not None, _remove),
+    "up": (lambda control: control.item is not None, _up),
+    "down": (lambda control: control.item is not None, _down),
+    "include": (lambda control: control.kind == "add", _include),
+    "leave-out": (lambda control: control.is_extra, _leave_out),
+    "pick": (lambda control: control.kind == "union", _pick),
 }
-_ACTS: dict[str, Callable[[Root, Any, Control, str], tuple[Any, Path]]] = {
-    "add": _add,
-    "enter": _enter,
-    "remove": _remove,
-    "up": _up,
-    "down": _down,
-    "include": _include,
-    "leave-out": _leave_out,
-    "pick": _pick,
-}
+VERBS = frozenset(_ACTS)

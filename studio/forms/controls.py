@@ -45,7 +45,9 @@ class Control:
     choices: tuple[Choice, ...] = ()
     children: tuple[Control, ...] = ()
     unknown: tuple[str, ...] = ()  # names in the document that are not in the schema
-    picked: int = 0  # of a union
+    picked: int = 0  # of a union: the alternative that is shown
+    chosen: str = ""  # of a union: the alternative that is selected
+    new_name: str = ""  # of a map: typed, but not added yet
     shape: str = ""
     source: Shape = JSON_SHAPE  # of the schema
     is_nullable: bool = False
@@ -54,6 +56,8 @@ class Control:
     is_full: bool = False  # of a list: it can have no more items
     item: tuple[int, int] | None = None  # of an item of a list: its number, and how many there are
     key: str | None = None  # of an entry of a map: its name
+    is_member: bool = False  # of a list or map, or an alternative in its place
+    before: str = ""  # of a secret: the pointer at which it was on the page before
     is_alternative: bool = False  # of a union, which has the label
     note: str = ""  # why it is JSON
     problems: tuple[str, ...] = ()
@@ -65,7 +69,8 @@ class Control:
 
     @property
     def id(self) -> str:
-        return "f" + _UNSAFE.sub(lambda found: f".{ord(found[0]):x}.", self.name)
+        # The alternative of a union has the same path.
+        return f"{id_of(self.path)}.any" if self.kind == "union" else id_of(self.path)
 
     @property
     def where(self) -> str:
@@ -75,7 +80,28 @@ class Control:
     @property
     def has_mark(self) -> bool:
         """Whether its label says that it is required; items and entries can be removed instead."""
-        return self.is_required and self.item is None and self.key is None and not self.is_alternative
+        return self.is_required and not self.is_member and not self.is_alternative
+
+    @property
+    def described(self) -> str:
+        """The ids of what says more about it."""
+        return " ".join([f"{self.id}-help"] * self.has_help + [f"{self.id}-problem"] * bool(self.problems))
+
+    @property
+    def has_help(self) -> bool:
+        return bool(self.help or self.rules or self.example or self.note) or self.kind == "secret"
+
+    @property
+    def first_choice(self) -> str:
+        """The choice that has the focus: the one that is chosen, or else the first."""
+        sent = [one.sent for one in self.choices]
+        return self.text if self.text in sent else sent[0]
+
+    @property
+    def inputs(self) -> int:
+        """How many values a browser sends for it, without those of its children and its name."""
+        own = {"group": 0, "list": 0, "fixed": 0, "add": 0, "union": 2, "moment": 2}.get(self.kind, 1)
+        return own + self.may_be_null
 
     @property
     def is_optional(self) -> bool:
@@ -120,6 +146,11 @@ def within(control: Control) -> Iterator[Control]:
     yield control
     for child in control.children:
         yield from within(child)
+
+
+def id_of(path: Path) -> str:
+    """Return the id of the input at a path."""
+    return "f" + _UNSAFE.sub(lambda found: f".{ord(found[0]):x}.", pointer(path))
 
 
 def label_of(node: Any, path: Path) -> str:

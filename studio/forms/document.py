@@ -11,7 +11,7 @@ MISSING = object()  # instead of a value: there is none at this path
 
 
 class Number(float):
-    """A number with a fraction or an exponent, and its digits: `1.10` is not written as `1.1`."""
+    """A number that Python would write otherwise, and its digits: `1.10` is not written as `1.1`, nor `-0` as `0`."""
 
     __slots__ = ("digits",)
 
@@ -25,7 +25,11 @@ class Number(float):
 
 def parse(text: str) -> Any:
     """Return the document of a JSON text. Raises ValueError; whether it may be stored is for others to check."""
-    return json.loads(text, parse_float=Number)
+    return json.loads(text, parse_float=Number, parse_int=_integer)
+
+
+def _integer(digits: str) -> int | Number:
+    return Number(digits) if digits == "-0" else int(digits)
 
 
 def dump(value: Any, depth: int = 0) -> str:
@@ -58,14 +62,21 @@ def at(document: Any, path: Path) -> Any:
 
 
 def put(document: Any, path: Path, value: Any) -> Any:
-    """Return the document with a value set at a path; MISSING removes it. Objects on the way are made."""
+    """Return the document with a value set at a path; MISSING removes it. Objects on the way are made.
+
+    Raises LookupError if a list has no such item, or a text or number is where an object would have to be.
+    """
     if not path:
         return value
     head, rest = path[0], path[1:]
-    if isinstance(document, list) and isinstance(head, int) and head < len(document):
+    if isinstance(document, list):
+        if not isinstance(head, int) or not 0 <= head < len(document):
+            raise LookupError(f"The list has no item {head}.")
         inner = put(document[head], rest, value)
         middle = [] if inner is MISSING else [inner]
         return [*document[:head], *middle, *document[head + 1 :]]
+    if document is not MISSING and document is not None and not isinstance(document, dict):
+        raise LookupError(f"There is no object to put {head} into.")
     members = dict(document) if isinstance(document, dict) else {}
     inner = put(members.get(str(head), MISSING), rest, value)
     if inner is MISSING:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from studio.forms.controls import MOMENT, Choice, Control
-from studio.forms.document import MISSING, Number, dump, parse
+from studio.forms.document import MISSING, dump, parse
+from studio.forms.json_text import read_text
 from studio.forms.shape import Shape
 
 MOST_RADIOS = 4
 LONG_TEXT = 120  # characters; a text that may be longer gets a text area
 NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)(Z|[+-]\d\d:\d\d)?", re.ASCII)
-_FORMATS = {
-    "date": ("date", re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)),
-    "time": ("time", re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,3})?)?", re.ASCII)),
-}
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,3})?)?"
+_TIME = re.compile(_CLOCK, re.ASCII)
+_MOMENT = re.compile(rf"((\d{{4}}-\d\d-\d\d)T{_CLOCK})(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _NO_INPUT_KEEPS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\u2028\u2029]")
 
 
@@ -54,18 +55,31 @@ def input_for(blank: Control, shape: Shape, value: Any) -> Control:
 
 def _text(blank: Control, about: Mapping[str, Any]) -> Control:
     wanted, text = str(about.get("format", "")), blank.text
-    if wanted == "date-time" and (not text or _MOMENT.fullmatch(text)):
+    if wanted == "date-time" and (not text or _is_moment(text)):
         found = _MOMENT.fullmatch(text)
-        local, zone = (found[1], found[2] or "") if found else ("", "Z")
+        local, zone = (found[1], found[3] or "") if found else ("", "Z")
         return replace(blank, kind="moment", type=MOMENT, text=local, zone=zone)
-    if wanted in _FORMATS:
-        picker, pattern = _FORMATS[wanted]
-        return replace(blank, kind="text", type=picker if not text or pattern.fullmatch(text) else "text")
+    if wanted in ("date", "time"):
+        may_be_picked = not text or (_is_date(text) if wanted == "date" else _TIME.fullmatch(text))
+        return replace(blank, kind="text", type=wanted if may_be_picked else "text")
     longest = about.get("maxLength", LONG_TEXT + 1)
     is_long = not wanted and longest > LONG_TEXT
     if "\n" in text or is_long or about.get("x-multiline"):
         return replace(blank, kind="area")
     return replace(blank, kind="text", type="text")
+
+
+def _is_date(text: str) -> bool:
+    """Return whether the calendar has this day. A browser shows any other as empty, and sends nothing in its place."""
+    try:
+        return bool(_DATE.fullmatch(text)) and bool(date.fromisoformat(text))
+    except ValueError:
+        return False
+
+
+def _is_moment(text: str) -> bool:
+    found = _MOMENT.fullmatch(text)
+    return found is not None and _is_date(found[2])
 
 
 def _choice(blank: Control, shape: Shape, value: Any) -> Control:
@@ -106,13 +120,15 @@ def is_same(control: Control, typed: str, zone: str, *, is_null: bool) -> bool:
 
 
 def meant(control: Control, typed: str, zone: str, *, is_null: bool) -> Any:
-    """Return the value of a changed input. Raises ValueError for JSON that cannot be read."""
+    """Return the value of a changed input. Raises ValueError, which says what is wrong with the text."""
     typed = _lines(typed)
     has_text = bool(typed.strip())
     if control.may_be_null and is_null and not (has_text and control.is_null and typed != control.text):
         return None
+    if control.kind in ("radio", "select") and typed not in [one.sent for one in control.choices]:
+        raise ValueError("Choose one of these.")
     if control.kind in ("radio", "select", "json"):
-        return parse(typed) if has_text else MISSING
+        return _json(typed) if has_text else MISSING
     if not has_text and not (
         control.is_required and control.kind in ("text", "area") and control.type == "text"
     ):
@@ -128,7 +144,15 @@ def _number(typed: str, shape: str) -> Any:
     """Return a number, or what was typed if it is none; a decimal stays text, so that no digit is lost."""
     if not NUMBER.fullmatch(typed) or shape == "decimal":
         return typed
-    return Number(typed) if not typed.lstrip("-").isdigit() else int(typed)
+    for problem in read_text(typed, "params").problems:
+        raise ValueError(problem.message)
+    return parse(typed)
+
+
+def _json(typed: str) -> Any:
+    for one in read_text(typed, "params").problems:
+        raise ValueError(f"line {one.line}, column {one.column}: {one.message}" if one.line else one.message)
+    return parse(typed)
 
 
 def _lines(text: str) -> str:

@@ -12,18 +12,21 @@ from typing import Any
 
 from studio.forms import reading
 from studio.forms.building import build
-from studio.forms.changes import UnknownChangeError, change
 from studio.forms.checked import Problem
-from studio.forms.controls import Control, within
-from studio.forms.document import MISSING, Path, dump, parse
+from studio.forms.controls import Control, id_of
+from studio.forms.document import MISSING, Path, dump, parse, pointer
 from studio.forms.json_text import read_text
+from studio.forms.marking import marked, nearest
+from studio.forms.pressing import press, where
 from studio.forms.shape import shape_of
 from studio.forms.typed_secrets import hidden
 
 FORM, JSON = "form", "json"
 CHECK = "check"  # the button that only checks
+CHANGED = "changed"  # instead of a button: it was to be sent, but now shows something new
 LONGEST = 200_000  # characters; a form sends each twice
 TOO_LONG = f"This is too large for the form, which takes {LONGEST:,} characters. Edit it as JSON."
+NOT_YET = "Not sent yet: look at what is new in the form, then send it again."
 Root = Mapping[str, Any] | None
 
 
@@ -36,9 +39,12 @@ class JsonForm:
     tab: str = JSON
     op: str = ""  # the button that was pressed; empty: send it
     problems: tuple[Problem, ...] = ()  # of what cannot be read
-    raw: Mapping[str, str] | None = None  # texts of JSON as typed, by pointer, if one cannot be read
+    again: Mapping[str, str] | None = None  # texts to show as they were typed, by name of input
     picks: Mapping[str, int] | None = None
+    secrets: Mapping[str, str] | None = None  # where each secret was on the page before, by pointer
+    typed_secrets: frozenset[str] = frozenset()  # the ids of their inputs
     focus: Path | None = None
+    said: str = ""
 
     @classmethod
     def fresh(cls, root: Root, text: str, tab: str = FORM) -> JsonForm:
@@ -61,24 +67,25 @@ class JsonForm:
         found = document_of(text)
         if root is None or found is None:
             return cls(root, text, JSON, op)
-        picks = reading.picks(given)
-        before = build(root, found.value, picks)
-        document, problems = reading.read(before, found.value, given)
-        raw = reading.raw_texts(before, given) if problems else {}
-        union = reading.repicked(before, given)
-        if union is not None:
-            op = f"pick:{union.name}"
-        focus: Path | None = None
+        before = build(root, found.value, reading.picks(given))
         verb, _, name = op.partition(":")
-        if verb not in ("", CHECK, "tab") and not problems:
-            try:
-                chosen = given.get((reading.PICK if verb == "pick" else reading.NEW) + name, "")
-                document, focus = change(root, before, document, verb, name, chosen)
-            except UnknownChangeError:
-                focus = None
-            picks = _picks_after(picks, verb, name, given)
-        made = text if _is_same(document, found.value) else dump(document)
-        return cls(root, made, FORM, op, tuple(problems), raw, picks, focus)
+        read = reading.read(before, found.value, given, name if verb in ("remove", "leave-out") else None)
+        made = where(before, read) if read.problems else press(root, before, read, given, op)
+        return cls(
+            root,
+            text if _is_same(made.document, found.value) else _text(made.document),
+            FORM,
+            op or (CHANGED if made.has_new else ""),
+            read.problems,
+            read.again,
+            made.picked,
+            {pointer(path): place for path, place in made.secrets.items()},
+            frozenset(
+                id_of(path) for path, place in made.secrets.items() if given.get(reading.FIELD + place)
+            ),
+            made.focus,
+            NOT_YET if made.has_new and not op else "",
+        )
 
     def _turned(self) -> JsonForm:
         """Change the tab, unless that would lose what cannot be read."""
@@ -116,7 +123,7 @@ class JsonForm:
         if not self.is_form or self.root is None or found is None:
             return None
         form = build(self.root, found.value, self.picks)
-        return _marked(form, list(problems), self.raw or {}, self.focus)
+        return marked(form, list(problems), self.again or {}, self.secrets, self.focus)
 
     def placed(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return the problems, each with the nearest input around its path."""
@@ -124,7 +131,7 @@ class JsonForm:
         if form is None:
             return list(problems)
         return [
-            one if one.target or one.field != "params" else replace(one, target=_nearest(form, one.path).id)
+            one if one.target or one.field != "params" else replace(one, target=nearest(form, one.path).id)
             for one in problems
         ]
 
@@ -150,58 +157,5 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or (one is not MISSING and other is not MISSING and dump(one) == dump(other))
 
 
-def _picks_after(picks: dict[str, int], verb: str, name: str, given: Mapping[str, str]) -> dict[str, int]:
-    """Return the alternatives that still count. Moving items moves what was picked in them, so it is found anew."""
-    around = name if verb == "pick" else name.rpartition("/")[0]
-    left = {at: pick for at, pick in picks.items() if not f"{at}/".startswith(f"{around}/")}
-    chosen = given.get(reading.PICK + name, "")
-    return {**left, name: int(chosen)} if verb == "pick" and chosen.isdecimal() else left
-
-
-def _nearest(form: Control, path: str) -> Control:
-    """Return the control at a path, or the nearest around it."""
-    parts, here = [part for part in path.split("/") if part], form
-    for part in parts:
-        inner = here.children[0] if here.kind == "union" else here
-        found = next((one for one in inner.children if str(one.path[-1]) == part), None)
-        if found is None and here.kind != "union":
-            break
-        # Paths of pydantic name the alternative, too.
-        here = found or here
-    return here
-
-
-def _marked(form: Control, problems: list[Problem], raw: Mapping[str, str], focus: Path | None) -> Control:
-    said: dict[str, list[str]] = {}
-    for one in problems:
-        if one.field == "params":
-            near = _nearest(form, one.path)
-            inner = one.path.removeprefix(near.where).strip("/")
-            said.setdefault(near.id, []).append(f"{inner}: {one.message}" if inner else one.message)
-    aim = _focus(form, focus)
-
-    def mark(control: Control, *, is_inner: bool = False) -> Control:
-        text = raw.get(control.name) if control.kind == "json" else None
-        return replace(
-            control,
-            text=control.text if text is None else text,
-            problems=() if is_inner and control.kind != "union" else tuple(said.get(control.id, ())),
-            has_focus=control is aim,
-            children=tuple(mark(child, is_inner=control.kind == "union") for child in control.children),
-        )
-
-    return mark(form)
-
-
-def _focus(form: Control, path: Path | None) -> Control | None:
-    """Return what has the focus after a change: the first input at its path, or the nearest control around it."""
-    if path is None:
-        return None
-    for length in range(len(path), -1, -1):
-        found = [one for one in within(form) if one.path == path[:length]]
-        if found:
-            inner = [
-                one for one in within(found[-1]) if not one.is_compound and one.kind not in ("add", "fixed")
-            ]
-            return inner[0] if inner and length == len(path) else found[0]
-    return None
+def _text(document: Any) -> str:
+    return "" if document is MISSING else dump(document)

@@ -111,7 +111,12 @@ def _target(root: Mapping[str, Any], reference: str) -> Any:
 def _secret(root: Mapping[str, Any], about: Mapping[str, Any], seen: frozenset[str]) -> Shape:
     if about.get("type") in ("string", "integer", "number") and not about.get("enum"):
         return Shape("secret", about, references=seen)
-    return Shape("json", about, references=seen, reason="It is a secret that is more than one text.")
+    return Shape(
+        "json",
+        about,
+        references=seen,
+        reason="A secret of more than one value is typed as JSON.",
+    )
 
 
 def _union(root: Mapping[str, Any], about: Mapping[str, Any], word: str, seen: frozenset[str]) -> Shape:
@@ -125,7 +130,9 @@ def _union(root: Mapping[str, Any], about: Mapping[str, Any], word: str, seen: f
     if len(rest) == 2 and {*kinds} == {"number", "string"}:
         return Shape("decimal", {**about, **own}, is_nullable, references=seen)
     if len(rest) > 1:
-        return Shape("union", about, is_nullable, tuple(rest), seen)
+        options = [inner for one in rest for inner in _alternatives(root, one, seen)]
+        is_nullable = is_nullable or any(one is None for one in options)
+        return Shape("union", about, is_nullable, tuple(one for one in options if one is not None), seen)
     inner = shape_of(root, rest[0], seen)
     return Shape(
         inner.kind,
@@ -135,6 +142,14 @@ def _union(root: Mapping[str, Any], about: Mapping[str, Any], word: str, seen: f
         inner.references,
         inner.reason,
     )
+
+
+def _alternatives(root: Mapping[str, Any], node: Any, seen: frozenset[str]) -> list[Any]:
+    """Return an alternative, or those of a union inside a union: one choice, not two of the same name. None is null."""
+    inner = shape_of(root, node, seen)
+    if inner.kind != "union":
+        return [node]
+    return [*inner.options, None] if inner.is_nullable else [*inner.options]
 
 
 def _plain(about: Mapping[str, Any], seen: frozenset[str]) -> Shape:

@@ -98,7 +98,8 @@ def _changed(
     request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked
 ) -> HttpResponse:
     """Render the form after a button that changes or checks it. Only then are its problems beside the fields."""
-    typed, checked = without_secrets(workflow, typed, checked)
+    are_kept = "HX-Request" in request.headers  # a script swaps the form, and fills in what was typed
+    typed, checked = without_secrets(workflow, typed, checked, are_kept=are_kept)
     is_stuck = typed.form.op == "tab:form" and not typed.form.is_form
     is_marked = typed.form.op == CHECK or is_stuck or bool(typed.form.problems)
     return _form(request, workflow, typed, checked, is_fresh=not is_marked)

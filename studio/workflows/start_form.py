@@ -94,12 +94,21 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
     return found if same and (not typed.id or _is_younger(found, typed.token)) else None
 
 
-def without_secrets(workflow: Workflow[Any, Any], typed: Typed, checked: Checked) -> tuple[Typed, Checked]:
-    """Return the rejected form without secrets, and its problems."""
+def without_secrets(
+    workflow: Workflow[Any, Any], typed: Typed, checked: Checked, *, are_kept: bool = False
+) -> tuple[Typed, Checked]:
+    """Return the rejected form without secrets, and its problems.
+
+    `are_kept`: what was typed into inputs of secrets stays in the page, and is not a mask there.
+    """
     masked = replace(typed, form=typed.form.without_secrets())
     if masked.text == typed.text:
         return masked, checked
-    return masked, Checked(None, together(check_start(workflow, masked), checked))
+    again = check_start(workflow, masked)
+    if are_kept:
+        kept = typed.form.typed_secrets
+        again = Checked(None, tuple(one for one in again.problems if one.target not in kept))
+    return masked, Checked(None, together(again, checked))
 
 
 def _is_younger(instance: Instance, token: str) -> bool:

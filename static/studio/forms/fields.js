@@ -9,32 +9,26 @@
   document.addEventListener("change", ({ target }) => {
     if (target.dataset.press) document.getElementById(target.dataset.press)?.click();
   });
-  // Who types a value does not mean null.
+  // Typing a value clears its null box.
   document.addEventListener("input", ({ target }) => {
     const field = target.closest(".controls .field");
     const box = field && target.type !== "checkbox" && $(':scope > .check > input[name^="n."]', field);
     if (box && target.value) box.checked = false;
   });
 
-  // No secret is sent back to the page: those that were typed stay in it, unless items have moved.
-  let typed = [];
-  const isOurs = (detail) => detail?.ctx?.sourceElement?.matches?.('.json-form button[name="op"]');
+  // No secret is sent back to the page: those that were typed stay in it. The server says where each was before.
+  let typed = null;
   document.addEventListener("htmx:before:swap", ({ detail }) => {
-    if (!isOurs(detail)) return;
-    const [verb, pointer = ""] = detail.ctx.sourceElement.value.split(/:(.*)/s);
-    const around = ["up", "down", "remove"].includes(verb) ? pointer.replace(/\/[^/]*$/, "") : null;
-    typed = $$(".json-form input[type=password]")
-      .filter(({ name, value }) => value && (around === null || !name.startsWith(`f.${around}/`)))
-      .map(({ name, value }) => [name, value]);
+    // The swap may replace the button: find its form before.
+    const pressed = detail?.ctx?.sourceElement;
+    if (!pressed?.matches?.('button[name="op"]') || !$(".json-form", pressed.form ?? undefined)) return;
+    typed = new Map($$(".json-form input[type=password]").map(({ name, value }) => [name, value]));
   });
-  document.addEventListener("htmx:after:swap", ({ detail }) => {
+  document.addEventListener("htmx:after:swap", () => {
     scripted();
-    if (!isOurs(detail)) return;
-    for (const [name, value] of typed) {
-      const field = $(`.json-form input[type=password][name="${CSS.escape(name)}"]`);
-      if (field) field.value = value;
-    }
-    typed = [];
+    if (typed === null) return;
+    for (const field of $$(".json-form input[type=password]")) field.value = typed.get(field.dataset.before) ?? "";
+    typed = null;
     for (const box of $$(".json-form .editor")) Studio.edit(box);
     $("[data-fresh]")?.focus();
   });
@@ -47,7 +41,7 @@
     if (!field) return;
     event.preventDefault();
     field.scrollIntoView({ block: "center" });
-    (field.matches("input, select, textarea") ? field : $("input, select, textarea", field) ?? field).focus();
+    (field.matches("input, select, textarea") ? field : $("input, select, textarea, button", field) ?? field).focus();
   });
   document.addEventListener("keydown", (event) => {
     const form = event.target.form;
