@@ -14,7 +14,7 @@ from studio.display import payloads
 from studio.forms.checked import Checked
 from studio.forms.differences import Difference, differences, unknown_fields
 from studio.forms.document import MISSING
-from studio.forms.json_form import document_of
+from studio.forms.json_form import Document, document_of
 from studio.workflows.copy_as import Copy, Start, copies, without_secrets
 from studio.workflows.pauses import paused_of
 from studio.workflows.prefill import newest
@@ -33,7 +33,7 @@ class Findings:
     steps: list[str]  # the first in the source
     more_steps: int
     last: Instance | None
-    differences: list[Difference]
+    differences: list[Difference] | None  # None: they cannot be compared
     more_differences: int
     unknown: list[str]  # fields that the schema does not name
     copies: list[Copy]
@@ -47,7 +47,7 @@ def findings(workflow: Workflow[Any, Any], typed: Typed, checked: Checked, site:
     value = MISSING if found is None or not workflow.takes_params else found.value
     masked = document_of(typed.form.without_secrets().text)
     last = newest(workflow)
-    differs, more = _since(last, MISSING if masked is None else masked.value)
+    differs, more = _since(last, masked, takes_params=workflow.takes_params)
     bare, has_secrets = without_secrets(value, root)
     start = Start(workflow.name, bare, typed.id, typed.tag_list)
     steps = step_names(workflow)
@@ -65,9 +65,12 @@ def findings(workflow: Workflow[Any, Any], typed: Typed, checked: Checked, site:
     )
 
 
-def _since(last: Instance | None, value: Any) -> tuple[list[Difference], int]:
+def _since(
+    last: Instance | None, masked: Document | None, *, takes_params: bool
+) -> tuple[list[Difference] | None, int]:
     """Return what differs from the newest instance. Secrets are masks on both sides, so they do not differ."""
     before = None if last is None else document_of(payloads.pretty_stored(last.params))
-    return (
-        ([], 0) if before is None or value is MISSING else differences(before.value, value, MOST_DIFFERENCES)
-    )
+    if before is None or masked is None:
+        return None, 0
+    is_null = masked.value is MISSING and not takes_params
+    return differences(before.value, None if is_null else masked.value, MOST_DIFFERENCES)

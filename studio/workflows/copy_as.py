@@ -10,14 +10,21 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.http import QueryDict
 from django.urls import reverse
 
 from engine.values.secret_places import secret_places
-from studio.forms.document import MISSING, dump, put
-from studio.forms.shape import shape_of
+from studio.forms.differences import differences
+from studio.forms.document import MISSING, Path, dump
+from studio.forms.json_form import document_of
+from studio.workflows.address import MOST_VALUES, fill, one_line, pairs_of
+from studio.workflows.prefill import example_text
 
 LONGEST_URL = 4_000  # characters; some servers and programs cut longer ones
 LONGEST = 20_000
+MOST_NAMED = 5
+TOO_LARGE = "The parameters are too large for this."
+URL, CURL, PYTHON, COMMAND = "URL", "curl", "Python", "Command line"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class Copy:
     name: str
     text: str
     note: str = ""
+    fields: Sequence[str] = ()  # that the note is about
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,59 +50,62 @@ class Start:
 def without_secrets(value: Any, root: Mapping[str, Any] | None) -> tuple[Any, bool]:
     """Return the params without secrets, and whether there were any."""
     places = [] if value is MISSING else secret_places(value, root)
-    # From the end of each list, so that the other items keep their numbers.
-    for path in sorted(places, key=lambda path: [str(part).zfill(9) for part in path], reverse=True):
-        value = put(value, path, MISSING)
-    return value, bool(places)
+    return (MISSING if () in places else _without(value, places)), bool(places)
 
 
 def copies(start: Start, root: Mapping[str, Any] | None, site: str) -> list[Copy]:
     """Return the start as an address, curl, Python and a command line. `site` is the address of the host."""
-    found = [_url(start, root, site), _curl(start, site), _python(start), _command(start)]
-    return [
-        one if len(one.text) <= LONGEST else Copy(one.name, "", "The parameters are too large for this.")
-        for one in found
-    ]
+    params = "" if start.params is MISSING else one_line(start.params)
+    if len(params) > LONGEST:  # before they are written in three more ways
+        return [Copy(name, "", TOO_LARGE) for name in (URL, CURL, PYTHON, COMMAND)]
+    found = [_url(start, root, site), _curl(start, params, site), _python(start), _command(start, params)]
+    return [one if len(one.text) <= LONGEST else Copy(one.name, "", TOO_LARGE) for one in found]
+
+
+def _without(value: Any, paths: Sequence[Path]) -> Any:
+    """Return a copy without what is at these paths, in one pass: a list may hold thousands of secrets."""
+    inner: dict[str | int, list[Path]] = {}
+    for head, *rest in paths:
+        inner.setdefault(head, []).append(tuple(rest))
+    if not inner:
+        return value
+    if isinstance(value, dict):
+        return {
+            name: _without(item, inner.get(name, ()))
+            for name, item in value.items()
+            if () not in inner.get(name, ())
+        }
+    return [_without(item, inner.get(at, ())) for at, item in enumerate(value) if () not in inner.get(at, ())]
 
 
 def _url(start: Start, root: Mapping[str, Any] | None, site: str) -> Copy:
+    """Return the address, if the form that it opens has the same params. It has neither id nor tags."""
     address = site + reverse("studio:start", args=[start.workflow])
+    left_out = [name for name, given in (("ID", start.id), ("tags", start.tags)) if given]
+    note = f"Without its {' and '.join(left_out)}." if left_out else ""
     if start.params is MISSING:
-        return Copy("URL", address)
-    if not isinstance(start.params, dict) or any("." in name or not name for name in start.params):
-        return Copy("URL", "", "Only an object with plain names fits into an address.")
-    properties = shape_of(root, root).about.get("properties", {}) if root else {}
-    pairs = [
-        (f"p.{name}", value if _is_text(root, properties.get(name), value) else _line(value))
-        for name, value in start.params.items()
-    ]
+        return Copy(URL, address, note)
+    example = document_of(example_text(root)) if root is not None else None
+    if root is None or example is None or not isinstance(start.params, dict):
+        return Copy(URL, "", "Only an object fits into an address.")
+    pairs = pairs_of(root, without_secrets(example.value, root)[0], start.params)
     text = f"{address}?{urlencode(pairs)}" if pairs else address
-    return (
-        Copy("URL", text) if len(text) <= LONGEST_URL else Copy("URL", "", "It is too long for an address.")
-    )
+    if len(pairs) > MOST_VALUES or len(text) > LONGEST_URL:
+        return Copy(URL, "", f"An address has at most {MOST_VALUES} values and {LONGEST_URL:,} characters.")
+    opened = fill(root, example.value, QueryDict(urlencode(pairs))).document
+    lost, _ = differences(without_secrets(opened, root)[0], start.params, MOST_NAMED)
+    if lost:
+        return Copy(URL, "", "An address cannot hold", [one.where for one in lost])
+    return Copy(URL, text, note)
 
 
-def _is_text(root: Mapping[str, Any] | None, node: Any, value: Any) -> bool:
-    return (
-        isinstance(value, str)
-        and root is not None
-        and node is not None
-        and shape_of(root, node).kind == "text"
-    )
-
-
-def _line(value: Any) -> str:
-    """Return a value as JSON on one line, with the digits that were typed."""
-    return " ".join(line.strip() for line in dump(value).split("\n"))
-
-
-def _curl(start: Start, site: str) -> Copy:
+def _curl(start: Start, params: str, site: str) -> Copy:
     fields: list[str] = [f'"id": {json.dumps(start.id)}'] if start.id else []
-    fields += [] if start.params is MISSING else [f'"params": {_line(start.params)}']
+    fields += [] if start.params is MISSING else [f'"params": {params}']
     fields += [f'"tags": {json.dumps(list(start.tags), ensure_ascii=False)}'] if start.tags else []
     body = shlex.quote("{" + ", ".join(fields) + "}")
     address = f"{site}{reverse('studio:api-start', args=[start.workflow])}"
-    return Copy("curl", f'curl -H "Authorization: Bearer $TOKEN" --json {body} \\\n  {shlex.quote(address)}')
+    return Copy(CURL, f'curl -H "Authorization: Bearer $TOKEN" --json {body} \\\n  {shlex.quote(address)}')
 
 
 def _python(start: Start) -> Copy:
@@ -104,7 +115,7 @@ def _python(start: Start) -> Copy:
     arguments += [f"id={start.id!r}"] if start.id else []
     arguments += [f"tags={list(start.tags)!r}"] if start.tags else []
     named = f"workflows[{start.workflow!r}].start({', '.join(arguments)})"
-    return Copy("Python", f"from engine import workflows\n\n{named}")
+    return Copy(PYTHON, f"from engine import workflows\n\n{named}")
 
 
 def _plain(value: Any) -> Any:
@@ -112,9 +123,10 @@ def _plain(value: Any) -> Any:
     return json.loads(dump(value))
 
 
-def _command(start: Start) -> Copy:
-    parts = ["python manage.py workflow start", shlex.quote(start.workflow)]
-    parts += [] if start.params is MISSING else [shlex.quote(_line(start.params))]
-    parts += [f"--id {shlex.quote(start.id)}"] if start.id else []
-    parts += [f"--tag {shlex.quote(tag)}" for tag in start.tags]
-    return Copy("Command line", " ".join(parts))
+def _command(start: Start, params: str) -> Copy:
+    """Return the command. An option is one word with its value, which may begin with a dash, as may a number."""
+    options = [f"--id={shlex.quote(start.id)}"] if start.id else []
+    options += [f"--tag={shlex.quote(tag)}" for tag in start.tags]
+    named = [start.workflow, *([params] if params else [])]
+    words = [*options, *(["--"] if params.startswith("-") else []), *map(shlex.quote, named)]
+    return Copy(COMMAND, " ".join(["python manage.py workflow start", *words]))

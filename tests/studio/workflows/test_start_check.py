@@ -66,12 +66,31 @@ class TestCheck:
 
     def test_it_says_what_differs_from_the_last_run_without_secrets(self, operator: Client) -> None:
         operator.post(START, {"params": json.dumps(PARAMS), "id": "pay-1"})
-        assert "pay-1</a> had the same" in check(operator, {**PARAMS, "key": "canary-4712", "items": []})
+        page = check(operator, {**PARAMS, "key": "canary-4712", "items": []})
+        assert "pay-1</a> had the same. Secrets are not compared." in page
         page = check(operator, {**PARAMS, "customer": "Bo", "items": [{"a": 1}], "key": "canary-4713"})
         assert "<code><bdi>customer</bdi></code>" in page
         assert "<bdi>&quot;Ana&quot;</bdi></code> → <code><bdi>&quot;Bo&quot;</bdi></code>" in page
         assert "<code><bdi>items/0</bdi></code>" in page
         assert "canary" not in page
+
+    @pytest.mark.parametrize("text", ['{"customer": ', "[NaN]", '{"a": 1, "a": 2}'])
+    def test_what_cannot_be_read_is_not_called_the_same(self, operator: Client, text: str) -> None:
+        operator.post(START, {"params": json.dumps(PARAMS), "id": "pay-1"})
+        page = check(operator, text)
+        assert "had the same" not in page
+        assert "pay-1</a> cannot be compared with this" in page
+
+    def test_nothing_is_not_called_the_same_as_params(self, operator: Client) -> None:
+        operator.post(START, {"params": json.dumps(PARAMS), "id": "pay-1"})
+        page = check(operator, "")
+        assert "had the same" not in page
+        assert "<code><bdi>value</bdi></code>" in page
+
+    def test_a_start_without_params_is_the_same_as_one_before(self, operator: Client) -> None:
+        operator.post("/workflows/tick/start/", {"params": "", "id": "tick-1"})
+        page = operator.post("/_f/workflows/tick/check/", {"params": ""}).content.decode()
+        assert "tick-1</a> had the same" in page
 
     def test_it_names_fields_that_the_schema_does_not_know(self, operator: Client) -> None:
         page = check(operator, {**PARAMS, "discount": 5})
@@ -137,8 +156,8 @@ class TestCopies:
         assert "canary" not in page
         found = copied(page)
         assert found["Command line"] == (
-            "python manage.py workflow start pay "
-            """'{ "customer": "O'"'"'Hara & Söhne", "cents": 250 }' --id pay-9 --tag eu"""
+            "python manage.py workflow start --id=pay-9 --tag=eu pay "
+            """'{ "customer": "O'"'"'Hara & Söhne", "cents": 250 }'"""
         )
         assert "/api/v1/workflows/pay/instances" in found["curl"]
         assert found["Python"].endswith(
