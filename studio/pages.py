@@ -37,6 +37,7 @@ from studio.webhooks import edit as webhook_edit
 from studio.webhooks import views as webhooks
 from studio.workers import drain as draining
 from studio.workers import views as workers
+from studio.workflow import views as workflow
 from studio.workflows import pausing, start
 from studio.workflows import views as workflows
 
@@ -63,9 +64,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("", home.home, "home"),
     guarded_path("jump/", jump.jump, "jump"),
     guarded_path("workflows/", workflows.workflows, "workflows"),
-    guarded_path("workflows/<workflow:name>/", workflows.workflow, "workflow"),
+    guarded_path("workflows/<workflow:name>/", workflow.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
-    guarded_path("workflows/<workflow:name>/code/", workflows.code, "workflow-code"),
+    guarded_path("workflows/<workflow:name>/code/", workflow.code, "workflow-code"),
     # Not below workflows/, where a workflow may have any name.
     guarded_path("pause-workflows/", pausing.pause_workflows, "pause_workflows"),
     guarded_path("resume-workflows/", pausing.resume_workflows, "resume_workflows"),

@@ -30,9 +30,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A line through points."""
+    """A line through points. It was taken if control has reached all of `needs`."""
 
     points: tuple[Point, ...]
+    needs: tuple[str, ...]
     has_arrow: bool = True
 
     @property
@@ -52,6 +53,7 @@ class Label:
 
     text: str
     at: Point
+    needs: tuple[str, ...]
     is_centered: bool = False
 
 
@@ -88,10 +90,10 @@ class Canvas:
             place = one.x + dx, one.y + dy
             self.shapes.append(Shape(one.item, *place, one.width, one.height, one.is_left))
         for edge in other.edges:
-            self.edges.append(Edge(_moved(edge.points, dx, dy), edge.has_arrow))
+            self.edges.append(Edge(_moved(edge.points, dx, dy), edge.needs, edge.has_arrow))
         for word in other.labels:
             at = word.at[0] + dx, word.at[1] + dy
-            self.labels.append(Label(word.text, at, word.is_centered))
+            self.labels.append(Label(word.text, at, word.needs, word.is_centered))
         for frame in other.frames:
             self.frames.append(Frame(frame.x + dx, frame.y + dy, frame.width, frame.height))
         self.hanging += _moved(other.hanging, dx, dy)
@@ -111,8 +113,8 @@ class Canvas:
         self.left, self.right = min(self.left, left), max(self.right, right)
         self.bottom = max(self.bottom, bottom)
 
-    def edge(self, *points: Point, has_arrow: bool = True) -> None:
-        self.edges.append(Edge(points, has_arrow))
+    def edge(self, *points: Point, needs: tuple[str, ...], has_arrow: bool = True) -> None:
+        self.edges.append(Edge(points, needs, has_arrow))
 
 
 def words_of(item: Item) -> str:

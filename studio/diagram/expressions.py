@@ -88,7 +88,7 @@ class Expressions(ABC):
         if not yes and not no:
             return []
         ref, line, _ = self.place(node)
-        arms = Arm("yes", tuple(yes)), Arm("no", tuple(no))
+        arms = Arm(f"{ref}/yes", "yes", tuple(yes)), Arm(f"{ref}/no", "no", tuple(no))
         return [Branch(ref, line, line, words, arms)]
 
     def _call(self, call: ast.Call) -> Items:
@@ -155,7 +155,8 @@ class Expressions(ABC):
         if len(drawn) < 2:
             return [item for items in drawn for item in items]
         ref, line, _ = self.place(node)
-        return [Fork(ref, line, line, tuple(Arm("", tuple(one)) for one in drawn))]
+        arms = tuple(Arm(f"{ref}/{n}", "", tuple(one)) for n, one in enumerate(drawn))
+        return [Fork(ref, line, line, arms)]
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Items:
         outer = [item for one in node.generators for item in self.expression(one.iter)]

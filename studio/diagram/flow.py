@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+FALL_OUT = "end"  # the id of the end of a handler whose last line is not a return
+
 
 @dataclass(frozen=True, slots=True)
 class StepNode:
@@ -45,6 +47,7 @@ class End:
 class Arm:
     """One way out of a branch, or one of the parts of a fork."""
 
+    key: str
     label: str
     items: Block
 
@@ -62,7 +65,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What is repeated. An endless one is left by a break or an end only."""
+    """What is repeated. One that is left by a break only ends no other way; an endless one is never left."""
 
     id: str
     line: int
@@ -70,6 +73,7 @@ class Loop:
     words: str
     body: Block
     is_endless: bool = False
+    is_left_by_break: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from engine.lints.code import Code, Facts
 from engine.lints.source import Source, first_line
 from studio.diagram.expressions import Expressions, Items, TooLargeError, Words, many
-from studio.diagram.flow import End, Flow, Hidden, Item, Loop, StepNode, ends, every, parts
+from studio.diagram.flow import FALL_OUT, End, Flow, Hidden, Item, Loop, StepNode, ends, every, parts
 
 MOST_LINES = 1_000
 LONGEST_WORD = 24
@@ -34,7 +34,7 @@ def flow_of(source: Source, handler: ast.AsyncFunctionDef) -> Flow:
     if any(isinstance(one, Hidden) for one in found) and not any(isinstance(one, StepNode) for one in found):
         return Flow((), IN_CODE, spans)
     if not ends(block):
-        block = (*block, End("end", span[1], span[1], "complete", "complete"))
+        block = (*block, End(FALL_OUT, span[1], span[1], "complete", "complete"))
     return Flow(block, "", spans)
 
 
@@ -126,7 +126,9 @@ class Reader(Expressions):
         ):
             return [*before, *after]
         ref, line, _ = self.place(node)
-        return [*before, Loop(ref, line, line, words, tuple(body), endless and not _leaves(body)), *after]
+        leaves = _leaves(body)
+        loop = Loop(ref, line, line, words, tuple(body), endless and not leaves, endless and leaves)
+        return [*before, loop, *after]
 
     def _try(self, node: ast.Try | ast.TryStar) -> Items:
         body = [*self.statements(node.body), *self.statements(node.orelse)]

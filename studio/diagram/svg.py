@@ -1,4 +1,4 @@
-"""Write a layout as an SVG. Everything that is text is escaped here."""
+"""Write a layout as an SVG, plain or painted. Everything that is text is escaped here."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from html import escape as escape_html
 
 from studio.diagram.canvas import Canvas, Edge, Frame, Label, Shape, words_of
 from studio.diagram.flow import Branch, End, Hidden, Item, Loop, StepNode
+from studio.diagram.paint import UNREACHED, Paint, Painting
 from studio.display.invisible import visible
 
 MARGIN = 14.0
 LETTER = 7.5  # the width of one of the names' letters
+SMALL = 6.4  # of one of the facts'
 KINDS = {
     "do": ("square-function", "step"),
     "sleep": ("moon", "sleep"),
@@ -27,31 +29,47 @@ def escape(text: str) -> str:
     return escape_html(visible(text))
 
 
-def svg(canvas: Canvas, *, icons: str) -> str:
-    """Return the drawing. `icons` is the address of the icons."""
+def svg(canvas: Canvas, *, icons: str, painting: Painting | None = None) -> str:
+    """Return the drawing, painted with what an instance has done. `icons` is the address of the icons."""
     left, width = canvas.left - MARGIN, canvas.right - canvas.left + 2 * MARGIN
     height = canvas.height + 2 * MARGIN
     drawn = [_frame(one) for one in canvas.frames]
-    drawn += [_edge(one) for one in canvas.edges]
-    drawn += [_label(one) for one in canvas.labels]
-    drawn += [_shape(one, icons) for one in canvas.shapes]
+    # Those that were taken are above the others, with which they may share a part of the way.
+    drawn += [
+        _edge(one, painting) for one in sorted(canvas.edges, key=lambda one: _look(one.needs, painting))
+    ]
+    drawn += [_label(one, painting) for one in canvas.labels]
+    drawn += [_shape(one, icons, painting) for one in canvas.shapes]
     box = f"{left:g} {-MARGIN:g} {width:g} {height:g}"
     return (
-        '<svg class="diagram" id="drawing" role="group" '
+        f'<svg class="diagram{" painted" if painting else ""}" id="drawing" role="group" '
         f'aria-label="Diagram of the handler" viewBox="{box}" width="{width:g}" height="{height:g}">'
-        f"{_ARROW}{''.join(drawn)}</svg>"
+        f"{_ARROWS}{''.join(drawn)}</svg>"
     )
 
 
-_ARROW = (
-    '<defs><marker id="arrow" class="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" '
-    'markerHeight="6" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>'
+_ARROWS = (
+    "<defs>"
+    + "".join(
+        f'<marker id="arrow-{look}" class="arrow {look}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" '
+        'markerHeight="6" markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0L8 4L0 8z"/></marker>'
+        for look in ("open", "taken")
+    )
+    + "</defs>"
 )
 
 
-def _edge(edge: Edge) -> str:
-    arrow = ' marker-end="url(#arrow)"' if edge.has_arrow else ""
-    return f'<path class="edge" d="{edge.path}"{arrow}/>'
+def _look(needs: tuple[str, ...], painting: Painting | None) -> str:
+    """Return how an edge looks: `taken`, `open` if control has not come there, or empty in a plain drawing."""
+    if painting is None:
+        return ""
+    return "taken" if painting.is_taken(*needs) else "open"
+
+
+def _edge(edge: Edge, painting: Painting | None) -> str:
+    look = _look(edge.needs, painting)
+    arrow = f' marker-end="url(#arrow-{look or "open"})"' if edge.has_arrow else ""
+    return f'<path class="edge {look}" d="{edge.path}"{arrow}/>'
 
 
 def _frame(frame: Frame) -> str:
@@ -59,16 +77,21 @@ def _frame(frame: Frame) -> str:
     return f'<rect class="frame" {place} rx="8"/>'
 
 
-def _label(label: Label) -> str:
+def _label(label: Label, painting: Painting | None) -> str:
     anchor = ' text-anchor="middle"' if label.is_centered else ""
     x, y = label.at
-    return f'<text class="word" x="{x:g}" y="{y:g}"{anchor}>{escape(label.text)}</text>'
+    look = _look(label.needs, painting)
+    return f'<text class="word {look}" x="{x:g}" y="{y:g}"{anchor}>{escape(label.text)}</text>'
 
 
-def _shape(shape: Shape, icons: str) -> str:
+def _shape(shape: Shape, icons: str, painting: Painting | None) -> str:
     item = shape.item
-    classes = f"node {_outline(item)}"
-    inside = f"<title>{escape(spoken(item))}</title>{_outside(shape)}{_inside(shape, icons)}"
+    paint = painting.paints.get(item.id) if painting is not None else None
+    is_reached = painting is None or paint is not None or painting.is_taken(item.id)
+    said = spoken(item) + (f": {paint.spoken}" if paint else "" if is_reached else ": not reached")
+    classes = f"node {_outline(item)}{f' s-{paint.status}' if paint else '' if is_reached else ' open'}"
+    inside = f"<title>{escape(said)}</title>{_outside(shape)}"
+    inside += _inside(shape, icons, paint) if is_reached else _inside(shape, icons, Paint("", UNREACHED, ""))
     if not item.line:  # the start is no line
         return f'<g class="{classes}">{inside}</g>'
     return (
@@ -126,18 +149,29 @@ def _outside(shape: Shape) -> str:
     return f'{behind}<rect class="face" x="{x:g}" y="{y:g}" {rect}'
 
 
-def _inside(shape: Shape, icons: str) -> str:
+def _inside(shape: Shape, icons: str, paint: Paint | None) -> str:
     item, y = shape.item, shape.middle
     words = words_of(item)
     if isinstance(item, Branch | End):
         text = _elided(words, shape.width - 30)
         return f'<text class="name" x="{shape.x:g}" y="{y + 4:g}" text-anchor="middle">{escape(text)}</text>'
-    x = shape.x - shape.width / 2 + 12
-    text = _elided(words, shape.width - 48)
-    return (
-        f'<use href="{escape(icons)}#{_icon(item)}" x="{x:g}" y="{y - 8:g}" width="16" height="16"/>'
-        f'<text class="name" x="{x + 24:g}" y="{y + 4:g}">{escape(text)}</text>'
-    )
+    x, end = shape.x - shape.width / 2 + 12, shape.x + shape.width / 2 - 12
+    icon = paint.icon if paint is not None and not isinstance(item, Loop) else _icon(item)
+    picture = f'<use href="{escape(icons)}#{icon}" x="{x:g}" y="{y - 8:g}" width="16" height="16"/>'
+    fact = paint.fact if paint is not None else ""
+    room = end - x - 24
+    if not fact:
+        return f"{picture}{_name(words, x + 24, y + 4, room)}"
+    if len(words) * LETTER + len(fact) * SMALL + 10 <= room:
+        said = f'<text class="fact" x="{end:g}" y="{y + 4:g}" text-anchor="end">{escape(fact)}</text>'
+        return f"{picture}{_name(words, x + 24, y + 4, room)}{said}"
+    small = escape(_elided(fact, room * LETTER / SMALL))
+    said = f'<text class="fact" x="{x + 24:g}" y="{y + 13:g}">{small}</text>'
+    return f"{picture}{_name(words, x + 24, y - 2, room)}{said}"
+
+
+def _name(words: str, x: float, y: float, room: float) -> str:
+    return f'<text class="name" x="{x:g}" y="{y:g}">{escape(_elided(words, room))}</text>'
 
 
 def _icon(item: Item) -> str:

@@ -7,12 +7,14 @@ from django.http import QueryDict
 from studio.frame.addresses import ignored
 from studio.instance import steps_tab
 from studio.instance.activity import tab as activity
+from studio.instance.code import tab as code
 from studio.instance.compare import tab as compare
 from studio.instance.page import InstancePage
 from studio.instance.tab import Tab
 
 TABS: tuple[Tab, ...] = (
     Tab("", "Steps", "studio/instance/tabs/steps.html", steps_tab.draw, steps_tab.count, steps_tab.TAKES),
+    Tab("code", "Diagram & code", code.TEMPLATE, code.draw, takes=code.TAKES),
     Tab(
         "activity",
         "Activity",

@@ -15,7 +15,8 @@ from studio.instances.live import InstancesView
 from studio.schedules.live import SchedulesView
 from studio.webhooks.live import WebhooksView, WebhookView
 from studio.workers.live import WorkersView
-from studio.workflows.live import WorkflowsView, WorkflowView
+from studio.workflow.live import WorkflowView
+from studio.workflows.live import WorkflowsView
 
 VIEWS: tuple[type[LiveView], ...] = (
     HomeView,

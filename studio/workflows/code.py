@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.utils.safestring import SafeString, mark_safe
@@ -17,6 +17,7 @@ from studio.diagram.canvas import Canvas
 from studio.diagram.flow import Flow, Item, every
 from studio.diagram.layout import layout
 from studio.diagram.listing import CodeLine, Listing, listing
+from studio.diagram.matching import Family, families
 from studio.diagram.reading import NO_SOURCE, flow_of, too_many_parts
 from studio.diagram.svg import spoken, svg
 from studio.display.rendering import render_to_string
@@ -25,6 +26,7 @@ from studio.frame.pieces import Piece
 from studio.workflows.lints import Line as Lint
 
 WINDOW = 1_000  # lines of code on a page
+NOTHING: Mapping[int, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Handler:
     flow: Flow
     canvas: Canvas
     listing: Listing
+    families: tuple[Family, ...]
 
     @property
     def span(self) -> tuple[int, int]:
@@ -125,19 +128,20 @@ def diagram_pieces(handler: Handler, entries: Sequence[Entry]) -> dict[str, Piec
     }
 
 
-def lines_html(page: CodePage) -> SafeString:
-    """Return the lines as HTML. Without a template for each: there are up to a thousand."""
+def lines_html(page: CodePage, beside: Mapping[int, str] = NOTHING) -> SafeString:
+    """Return the lines as HTML. `beside` is HTML after the code of a line, by its number."""
+    # Without a template for each: there are up to a thousand.
     # Safe: numbers, ids made of numbers, and what was escaped when it was made.
-    return mark_safe("".join(_row_html(row) for row in page.rows))  # noqa: S308
+    return mark_safe("".join(_row_html(row, beside.get(row.line.number, "")) for row in page.rows))  # noqa: S308
 
 
-def _row_html(row: Row) -> str:
+def _row_html(row: Row, beside: str) -> str:
     number = row.line.number
     leads_to = f"n-{row.item}" if row.item else f"L{number}"
     begins = ' class="begins"' if row.begins else ""
     link = f'<a class="n{" item" if row.item else ""}" href="#{leads_to}">{number}</a>'
     found = "".join(render_to_string("studio/diagram/finding.html", {"one": one}) for one in row.findings)
-    return f'<li id="L{number}"{begins}>{link}<code>{row.line.html}</code></li>{found}'
+    return f'<li id="L{number}"{begins}>{link}<code>{row.line.html}</code>{beside}</li>{found}'
 
 
 def _source(name: str) -> tuple[Source, ast.AsyncFunctionDef] | None:
@@ -156,7 +160,8 @@ def _read(source: Source, handler: ast.AsyncFunctionDef) -> Handler:
     except RecursionError:
         flow = too_many_parts(flow.spans[0])
         canvas = layout(flow.block)
-    return Handler(handler.name, flow, canvas, listing(source.text, flow.spans))
+    code = listing(source.text, flow.spans)
+    return Handler(handler.name, flow, canvas, code, tuple(families(flow.block)))
 
 
 def _by_line(lints: Sequence[Lint], file: str) -> dict[int, tuple[Lint, ...]]:

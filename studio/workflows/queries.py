@@ -14,7 +14,7 @@ from engine.status.holds import PausedWorkflow
 from engine.status.servers import servers_of
 from studio.instances.status_counts import counts_by_status, open_by_status
 from studio.workflows import lints
-from studio.workflows.pauses import paused_of
+from studio.workflows.pauses import Pauses, paused_of
 
 # The newest of each workflow and status, from the index in that order. With plain equalities the planner prefers to
 # scan the primary key, past every row of the others (4 s for 200,000 rows); row comparisons prevent that.
@@ -57,6 +57,10 @@ class Overview:
     def lints(self) -> lints.Tally:
         """The lint findings of its code, computed once per process, without the database."""
         return lints.tally(self.name)
+
+    @property
+    def pauses(self) -> Pauses:
+        return Pauses((self.name,), (self.pause,) if self.pause is not None else ())
 
     @property
     def summary(self) -> str:

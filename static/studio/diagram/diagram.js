@@ -20,7 +20,10 @@
   }
   function tell() {
     const strip = $("#strip"), entry = document.getElementById(`i-${chosen}`);
-    if (strip && entry) strip.innerHTML = entry.innerHTML;
+    if (!strip || !entry || strip.innerHTML === entry.innerHTML) return;
+    const at = $$("a", strip).indexOf(document.activeElement);
+    strip.innerHTML = entry.innerHTML;
+    $$("a", strip)[at]?.focus();
   }
   /* The item of an element: a part of the drawing, or the line that begins one. */
   function itemOf(target) {
@@ -48,7 +51,15 @@
     const id = itemOf(target), node = nodeOf(id), hash = link.getAttribute("href");
     history.replaceState(null, "", hash);
     choose(id);
-    near(link.matches(".node") ? linesOf(node)[0] : node);
+    // As after following a link: the next press of Tab goes on from where it led to.
+    const other = link.matches(".node") ? $("a.n", linesOf(node)[0]) : node;
+    near(other);
+    other?.focus({ preventScroll: true });
+  });
+  /* An update writes the classes of the drawing anew. */
+  document.addEventListener("htmx:after:swap", () => {
+    mark(lit, "lit");
+    choose(chosen);
   });
   function fromAddress() {
     const { hash } = location, line = hash.startsWith("#L") && document.getElementById(hash.slice(1));

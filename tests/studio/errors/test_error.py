@@ -272,7 +272,14 @@ def test_an_instance_and_its_workflow_lead_to_it(people: People, fail: Fail) -> 
     assert "2 others fail the same way </a> since" in " ".join(page.split())
     well = fail(message="well")
     assert "alike small" not in viewer.get(well.get_absolute_url()).content.decode()
-    assert 'href="/errors/?workflow=orders"' in viewer.get("/workflows/orders/").content.decode()
+    assert 'href="/errors/?workflow=orders"' in viewer.get("/workflows/orders/?tab=errors").content.decode()
+
+
+def test_the_errors_of_a_workflow_are_on_its_page(people: People, fail: Fail) -> None:
+    fail()
+    fail("refunds", "no such card")
+    page = people("viewer").get("/workflows/orders/?tab=errors").content.decode()
+    assert re.findall(r'<tr id="e-([^"]*)">', page) == [fingerprint()]
 
 
 def test_the_workflows_of_an_error_are_paused_and_resumed_from_its_page(people: People, fail: Fail) -> None:

@@ -94,11 +94,11 @@ def test_one_of_a_zone_that_nobody_here_knows_is_shown(viewer: Client) -> None:
 def test_one_that_no_cluster_has_taken_over_is_shown(viewer: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     declared = DeclaredSchedule("nights", Cron("0 2 * * *", "UTC"), "null")
     monkeypatch.setattr(timetable, "registry", {"process-order": SimpleNamespace(schedules=(declared,))})
-    page = page_of(viewer, "/workflows/process-order/")
+    page = page_of(viewer, "/workflows/process-order/?tab=schedules")
     assert "planned when a worker starts" in page
     assert "<code>0 2 * * *</code> UTC" in page
     row("nights", expression="0 2 * * *", timezone="UTC")
-    assert "planned when a worker starts" not in page_of(viewer, "/workflows/process-order/")
+    assert "planned when a worker starts" not in page_of(viewer, "/workflows/process-order/?tab=schedules")
 
 
 def test_it_is_paused_and_resumed_and_both_are_recorded(operator: Client) -> None:
@@ -170,11 +170,12 @@ def test_what_is_not_there_is_not_found(operator: Client, action: str) -> None:
 
 def test_the_page_of_a_workflow_has_its_own_and_how_long_it_keeps(viewer: Client) -> None:
     own, other = row(), row("nights", workflow="refund")
-    page = page_of(viewer, "/workflows/process-order/")
+    page = page_of(viewer, "/workflows/process-order/?tab=schedules")
     assert f'id="sc-{own.pk}"' in page
     assert f'id="sc-{other.pk}"' not in page
-    assert "<dt>Retention</dt><dd>complete 30 d · errored 90 d · terminated 30 d</dd>" in page
-    frame = viewer.get("/_f/live/?topic=workflow:process-order").content.decode()
+    overview = page_of(viewer, "/workflows/process-order/")
+    assert "<dt>Retention</dt><dd>complete 30 d · errored 90 d · terminated 30 d</dd>" in overview
+    frame = viewer.get("/_f/live/?topic=workflow:process-order&tab=schedules").content.decode()
     assert 'hx-target="#schedules"' in frame
 
 

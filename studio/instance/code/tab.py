@@ -1,0 +1,97 @@
+"""The tab "Diagram & code": the drawing and the code are those of the workflow's page, painted and with links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from studio.diagram.flow import Item, every
+from studio.diagram.svg import svg
+from studio.display.rendering import render_to_string
+from studio.frame.addresses import cursor
+from studio.frame.icons import icons_address
+from studio.frame.pieces import Piece
+from studio.instance.code.beside import beside
+from studio.instance.code.painting import Painted, Part, painted
+from studio.instance.code.version import version_of
+from studio.instance.page import InstancePage
+from studio.instance.tab import Context, Drawn
+from studio.workflows.code import CodePage, Handler, code_page, lines_html
+
+TEMPLATE = "studio/instance/code/tab.html"
+TAKES = ("from",)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An item in the list of the drawing, with what it has made."""
+
+    item: Item
+    words: str
+    part: Part | None
+    is_reached: bool
+
+
+def draw(page: InstancePage, context: Context) -> Drawn:
+    """Render the drawing and what stands beside the lines; for the page, also the code itself."""
+    code = code_page(page.instance.workflow, cursor(context["given"].get("from", "")) or 1)
+    handler = code.handler
+    done = None
+    if handler is not None and not handler.flow.problem:
+        done = painted(page.instance, handler.flow, handler.families, page.place)
+    facts = {} if done is None or handler is None else _beside(page, handler, code, done)
+    pieces = {"version": _version(page)}
+    if handler is not None and done is not None:
+        pieces |= _drawing(handler, code, done)
+    if context["is_page"]:
+        shown = {name: piece.html for name, piece in pieces.items()}
+        pieces = {"handler": _handler(page, code, facts, shown)}
+    else:
+        pieces |= {f"f-{line}": Piece(html) for line, html in facts.items()}
+    return Drawn(pieces, follow={"from": str(code.first)} if code.first > 1 else {})
+
+
+def _drawing(handler: Handler, code: CodePage, done: Painted) -> dict[str, Piece]:
+    drawn = svg(handler.canvas, icons=icons_address(), painting=done.painting)
+    entries = [
+        Entry(one.item, one.words, done.parts.get(one.item.id), one.item.id in done.painting.taken)
+        for one in code.entries
+    ]
+    loose = {"loose": done.loose, "address": done.loose_address}
+    return {
+        "diagram": Piece(f'<div id="diagram">{drawn}</div>'),
+        "items": Piece(render_to_string("studio/instance/code/items.html", {"entries": entries})),
+        "loose": Piece(render_to_string("studio/instance/code/loose.html", loose)),
+    }
+
+
+def _beside(page: InstancePage, handler: Handler, code: CodePage, done: Painted) -> dict[int, str]:
+    """Return what stands beside the lines that are shown."""
+    numbers = {row.line.number for row in code.rows}
+    items: dict[int, list[Item]] = {}
+    for item in every(handler.flow.block):
+        if item.line in numbers:
+            items.setdefault(item.line, []).append(item)
+    paused_at = page.instance.paused_at
+    return {line: beside(line, those, done, paused_at) for line, those in items.items()}
+
+
+def _version(page: InstancePage) -> Piece:
+    context = {
+        "version": version_of(page.instance),
+        "is_past": page.is_past,
+        "code": page.code,
+    }
+    return Piece(render_to_string("studio/instance/code/version.html", context))
+
+
+def _handler(page: InstancePage, code: CodePage, facts: Mapping[int, str], shown: Mapping[str, str]) -> Piece:
+    context = {
+        "code": code,
+        "code_lines": lines_html(code, facts),
+        "shown": shown,
+        "from_query": f"?{page.place}tab=code&from=",
+        "is_in_code": not version_of(page.instance).is_gone,
+        "steps_address": f"?{page.place}".rstrip("&"),
+    }
+    return Piece(render_to_string("studio/instance/code/handler.html", context))
