@@ -44,8 +44,9 @@
   document.addEventListener("click", (event) => {
     const { target } = event, link = target.closest?.(".node[data-item], .code a.n.item");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
     const id = itemOf(target), node = nodeOf(id), hash = link.getAttribute("href");
+    if (!hash.startsWith("#")) return; // its line is on another page
+    event.preventDefault();
     history.replaceState(null, "", hash);
     choose(id);
     near(link.matches(".node") ? linesOf(node)[0] : node);
