@@ -50,7 +50,7 @@ FAIL_STEP = Subcommand(
 )
 SKIP_STEP = Subcommand(
     "skip-step",
-    "complete a step with an output of yours instead of running it again",
+    "complete a step with an output that you supply instead of running it again",
     _arguments_of_skip,
     _lines_of_skip,
 )

@@ -179,7 +179,7 @@ CHANGES: Mapping[tuple[InstanceStatus, InstanceStatus], str] = MappingProxyType(
         (_R, _W): "parks",
         (_R, _Q): "released, lost, restart",
         (_R, _WP): "pause",
-        (_R, _P): "other code, attempts used up",
+        (_R, _P): "code changed, attempts used up",
         (_R, _C): "returns",
         (_R, _E): "fails",
         (_R, _T): "terminate, abort",

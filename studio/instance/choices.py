@@ -115,8 +115,8 @@ def _resume(d: InstancePage) -> Choice:
 def _decisions(d: InstancePage) -> Iterator[Choice]:
     for step in d.exhausted[:DECISIONS_SHOWN]:
         address = reverse("studio:decide", args=[d.instance.workflow, d.instance.id, step.seq])
-        label = f"Decide on {isolated(step.name[:LONGEST_NAME])}…"
-        does = "Retry the step, skip it with an output of yours, or let it fail."
+        label = f"Decide about {isolated(step.name[:LONGEST_NAME])}…"
+        does = "Retry the step, skip it with an output that you supply, or let it fail."
         yield Choice(f"decide:{step.seq}", label, "pause", does, href=address)
 
 

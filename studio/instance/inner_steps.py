@@ -16,10 +16,11 @@ from django.utils.safestring import SafeString, mark_safe
 from engine.models import Instance
 from engine.status.steps import attempts_by_step, logs_of
 from studio.display.rendering import render_to_string
-from studio.instance.queries import LOGS_SHOWN, step_rows
+from studio.instance.queries import LOGS_SHOWN
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.line import step_html
 from studio.instance.steps.lines import lines_of
+from studio.instance.steps.part import step_rows
 
 PAGE = 50
 OPEN_AT_ONCE = 5  # most steps that an address may open

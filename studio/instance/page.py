@@ -19,6 +19,7 @@ from studio.display import payloads
 from studio.instance import event_form
 from studio.instance.steps.failures import Failure, Origin
 from studio.instance.steps.line import Line
+from studio.instance.steps.part import Part
 from studio.instance.timeline import Line as TimelineLine
 from studio.instance.timeline import Timeline
 from studio.instance.timeline_tracks import START
@@ -34,11 +35,7 @@ class InstancePage:
     status: str
     lines: tuple[Line, ...]
     window: Window
-    steps_shown: int
-    steps_total: int
-    earlier: int | None
-    first_upto: int | None  # the last of the first steps, if there are more than are shown
-    failed: tuple[int, ...]  # the first that failed or are retried, if there are more than are shown
+    part: Part
     timeline: Timeline
     children: tuple[Row, ...]
     events: tuple[tuple[Event, payloads.Payload], ...]
@@ -73,6 +70,13 @@ class InstancePage:
     @property
     def output_preview(self) -> str:
         return "" if self.output is None else payloads.preview(self.output.text)
+
+    @property
+    def other_parts(self) -> list[tuple[str, str]]:
+        """The links to other parts of the steps that somebody looks for: a word and its address."""
+        ends = ("first", self.part.first_upto), ("earlier", self.part.earlier), ("later", self.part.later)
+        found = [(word, self.window.at(upto)) for word, upto in ends if upto]
+        return [*found, ("newest", self.window.newest)] if found else []
 
     @property
     def has_result(self) -> bool:

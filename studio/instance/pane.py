@@ -13,10 +13,11 @@ from engine.values.identity import TOP
 from studio.display.rendering import render_to_string
 from studio.instance import inner_steps
 from studio.instance.page import InstancePage
-from studio.instance.queries import LOGS_SHOWN, step_rows
+from studio.instance.queries import LOGS_SHOWN
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.line import Line
 from studio.instance.steps.lines import lines_of
+from studio.instance.steps.part import step_rows
 
 NONE = "none"  # an address that opens no row
 FIXED = ("start", "result")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from engine.models import Event, Instance, Step
@@ -10,21 +10,21 @@ from engine.status import record
 from engine.status.record import Limits, Record
 from engine.status.snapshot import snapshot, with_prefixes
 from engine.status.steps import logs_of, steps_of
-from engine.values.identity import TOP
 from engine.values.shown import display_status
 from studio.display import payloads
 from studio.instance.page import InstancePage, changed_code_of, place_of
 from studio.instance.steps import nested as nested_steps
+from studio.instance.steps import part as parts
 from studio.instance.steps.failures import failure, origin_of
 from studio.instance.steps.line import INLINE
 from studio.instance.steps.lines import lines_of
 from studio.instance.steps.nested import NestedSteps
+from studio.instance.steps.part import Part
 from studio.instance.timeline_tracks import timeline_of
-from studio.instance.window import FAILED, NEWEST, SHOWN, WINDOW, Window
+from studio.instance.window import NEWEST, Window
 from studio.instances.queries import rows_of
 
 LOGS_SHOWN = 200
-FAILED_SHOWN = 50
 UNREACHED_SHOWN = 50
 CHILDREN_SHOWN = 50
 LIMITS = Limits(events=100, children=CHILDREN_SHOWN, actions=50)
@@ -49,49 +49,19 @@ def _instances() -> Any:
 
 def _read(newest: Instance, window: Window, generation: int | None = None) -> InstancePage:
     shown = snapshot(newest, generation, output_up_to=payloads.FULL_UP_TO)
-    top = _top_steps(shown.instance, window)
-    inner, nested = nested_steps.within(shown.instance, top, step_rows(shown.instance))
-    found = record.read(shown, [*top, *inner], limits=LIMITS, with_payloads=True)
-    return _page(found, top, nested, window)
+    part = parts.read(shown.instance, window)
+    inner, nested = nested_steps.within(shown.instance, part.steps, parts.step_rows(shown.instance))
+    found = record.read(shown, [*part.steps, *inner], limits=LIMITS, with_payloads=True)
+    return _page(found, part, nested, window)
 
 
-def step_rows(instance: Instance) -> Any:
-    """Return the query for its steps, with prefixes of their outputs."""
-    return with_prefixes(steps_of(instance), "output", length=INLINE)
-
-
-def _top_steps(instance: Instance, window: Window) -> list[Any]:
-    """Read the newest steps of the handler in the window, in order."""
-    rows = window.narrowed(step_rows(instance).filter(parent=TOP))
-    if window.upto is not None:
-        rows = rows.filter(seq__lte=min(window.upto, 2**31 - 1))
-    found = list(rows.order_by("-seq")[: SHOWN + 1])
-    is_cut = len(found) > SHOWN or window.upto is not None
-    return found[: WINDOW if is_cut else SHOWN][::-1]
-
-
-def _first_upto(instance: Instance) -> int | None:
-    """Return the number of the last step of the first window."""
-    rows = steps_of(instance).filter(parent=TOP).order_by("seq").values_list("seq", flat=True)
-    return next(iter(rows[WINDOW - 1 : WINDOW]), None)
-
-
-def _failed(instance: Instance) -> tuple[int, ...]:
-    """Return the numbers of the first steps that failed or are retried, of many."""
-    rows = steps_of(instance).filter(FAILED, parent=TOP).order_by("seq").values_list("seq", flat=True)
-    return tuple(rows[:FAILED_SHOWN])
-
-
-def _page(
-    found: Record, top: Sequence[Any], nested: Mapping[int, NestedSteps], window: Window
-) -> InstancePage:
+def _page(found: Record, part: Part, nested: Mapping[int, NestedSteps], window: Window) -> InstancePage:
     instance, place = found.instance, place_of(found.generations)
     logs = tuple(logs_of(instance).order_by("-key")[:LOGS_SHOWN])[::-1]
     events, paused_at = found.events, instance.paused_at
     lines = tuple(
         lines_of(found.steps, found.attempts, events, logs, nested, paused_at=paused_at, place=place)
     )
-    is_all = window.is_newest and (not top or top[0].seq == 1 or len(top) < WINDOW)
     error = instance.last_problem if isinstance(instance.last_problem, dict) else None
     code = changed_code_of(instance, error)
     return InstancePage(
@@ -99,11 +69,7 @@ def _page(
         status=_status(found),
         lines=lines,
         window=window,
-        steps_shown=len(top),
-        steps_total=len(top) if is_all else steps_of(instance).filter(parent=TOP).count(),
-        earlier=top[0].seq - 1 if top and top[0].seq > 1 and not window.is_narrowed else None,
-        first_upto=None if is_all else _first_upto(instance),
-        failed=() if is_all else _failed(instance),
+        part=part,
         timeline=timeline_of(found, lines, is_newest=window.is_newest, is_unfolded=window.is_unfolded),
         children=tuple(rows_of(found.children)) if found.children else (),
         events=tuple((event, _event_payload(event)) for event in events),

@@ -26,7 +26,7 @@ _PIECES = (
 
 
 def count(page: InstancePage) -> int:
-    return page.steps_total
+    return page.part.total
 
 
 def draw(page: InstancePage, context: Context) -> Drawn:
@@ -41,4 +41,4 @@ def draw(page: InstancePage, context: Context) -> Drawn:
 
 def pane_row(name: str, pane: str = "") -> str:
     """Return the row under a row that holds its pane while it is open. A morph leaves what is in it as it is."""
-    return f'<tr id="p-{name}" class="pane-row" hx-morph-skip-children>{pane}</tr>'
+    return f'<tr id="p-{name}" class="pane-row" role="row" hx-morph-skip-children>{pane}</tr>'

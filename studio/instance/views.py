@@ -99,7 +99,7 @@ def _topic(found: InstancePage, window: Window, tab: Tab, drawing: Drawing) -> s
         return ""
     given = {"tab": tab.name, **drawing.follow}
     rest = urlencode({name: value for name, value in given.items() if value})
-    return f"topic=instance:{found.instance.key}" + (f"&{rest}" if rest else "") + window.query
+    return "&".join(part for part in (f"topic=instance:{found.instance.key}", rest, window.query) if part)
 
 
 def _chosen(found: InstancePage, text: str) -> pane_of_page.Choice:

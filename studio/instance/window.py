@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 from urllib.parse import urlencode
 
@@ -15,6 +15,7 @@ SHOWN = 200  # up to as many steps are shown at once
 WINDOW = 100  # of more, as many at a time
 SLOWEST = 20
 LONGEST_FIND = 100
+LARGEST = 2**31 - 1  # number of a step
 KINDS = ("failed", "retried", "slow")
 OF_WINDOW = ("upto", "find", "only", "unfold")  # its parameters in an address
 FAILED = Q(status="errored") | Q(status="waiting", kind="do")
@@ -42,14 +43,38 @@ class Window:
 
     @property
     def query(self) -> str:
-        """Its part of an address, which begins with an ampersand unless it is empty."""
+        """Its part of an address."""
         parts = {"upto": self.upto, "find": self.find, "only": self.only, "unfold": self.is_unfolded and 1}
-        found = {name: value for name, value in parts.items() if value not in (None, "", False)}
-        return f"&{urlencode(found)}" if found else ""
+        return urlencode({name: value for name, value in parts.items() if value not in (None, "", False)})
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        return KINDS
+    def kinds(self) -> list[tuple[str, str, bool]]:
+        """Each kind of step, the address that shows only those, or all again, and whether it is chosen."""
+        return [
+            (kind, self._query(only="" if kind == self.only else kind), kind == self.only) for kind in KINDS
+        ]
+
+    @property
+    def failed(self) -> str:
+        """The address that shows the failed steps."""
+        return self._query(only="failed")
+
+    @property
+    def newest(self) -> str:
+        """The address of the newest of these steps."""
+        return self._query()
+
+    @property
+    def folding(self) -> str:
+        """The address that draws times without activity the other way."""
+        return replace(self, is_unfolded=not self.is_unfolded).query
+
+    def at(self, upto: int) -> str:
+        """Return the address of these steps up to one."""
+        return self._query(upto=upto)
+
+    def _query(self, **changed: Any) -> str:
+        return replace(self, **{"upto": None, **changed}).query
 
     @property
     def is_narrowed(self) -> bool:

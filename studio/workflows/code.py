@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from studio.workflows.lints import Line as Lint
 
 WINDOW = 1_000  # lines of code on a page
 NOTHING: Mapping[int, str] = {}
+_LINE = re.compile(r'href="#L([0-9]+)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +58,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item in the list beside the drawing."""
+    """An item in the list beside the drawing. `place` is the start of the address of its line."""
 
     item: Item
     words: str
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,7 @@ def code_page(name: str, first: int = 1, lints: Sequence[Lint] = ()) -> CodePage
     shown = handler.listing.lines[start : start + WINDOW]
     items = {one.line: one.id for one in reversed([*every(handler.flow.block)])}
     by_line = _by_line(lints, source.file)
+    places = _places(handler.listing, start)
     rows = tuple(
         Row(one, items.get(one.number, ""), one.number in handler.listing.others, by_line.pop(one.number, ()))
         for one in shown
@@ -112,7 +116,7 @@ def code_page(name: str, first: int = 1, lints: Sequence[Lint] = ()) -> CodePage
         rows,
         start + 1,
         start + len(shown),
-        tuple(Entry(one, spoken(one)) for one in every(handler.flow.block)),
+        tuple(Entry(one, spoken(one), places.get(one.line, "")) for one in every(handler.flow.block)),
         (*(one for rest in by_line.values() for one in rest), *_elsewhere(lints, source.file)),
     )
 
@@ -121,7 +125,11 @@ def diagram_pieces(handler: Handler, entries: Sequence[Entry]) -> dict[str, Piec
     """Return the drawing and its list."""
     if handler.flow.problem:
         return {}
-    drawn = svg(handler.canvas, icons=icons_address())
+    places = {entry.item.line: entry.place for entry in entries if entry.place}
+    drawn = _LINE.sub(
+        lambda link: f'href="{places.get(int(link[1]), "")}#L{link[1]}"',
+        svg(handler.canvas, icons=icons_address()),
+    )
     return {
         "diagram": Piece(f'<div id="diagram">{drawn}</div>'),
         "items": Piece(render_to_string("studio/diagram/items.html", {"entries": entries})),
@@ -162,6 +170,15 @@ def _read(source: Source, handler: ast.AsyncFunctionDef) -> Handler:
         canvas = layout(flow.block)
     code = listing(source.text, flow.spans)
     return Handler(handler.name, flow, canvas, code, tuple(families(flow.block)))
+
+
+def _places(code: Listing, start: int) -> dict[int, str]:
+    """Return what leads to each line that a page does not show: the query string of the page that does."""
+    return {
+        line.number: f"?from={at // WINDOW * WINDOW + 1}"
+        for at, line in enumerate(code.lines)
+        if not start <= at < start + WINDOW
+    }
 
 
 def _by_line(lints: Sequence[Lint], file: str) -> dict[int, tuple[Lint, ...]]:

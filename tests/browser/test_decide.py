@@ -25,7 +25,7 @@ def open_exhausted(page: Page) -> None:
 
 
 def decide(page: Page) -> None:
-    page.get_by_role("link", name="Decide on send").first.click()
+    page.get_by_role("link", name="Decide about send").first.click()
     page.wait_for_url(re.compile(r"/steps/1/decide/$"))
 
 

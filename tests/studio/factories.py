@@ -216,21 +216,27 @@ def attempt(of: Step, status: str = "complete", **given: Any) -> Attempt:
 
 
 def attempts_of(steps: Sequence[Step]) -> None:
-    """Make the one attempt of each of many steps that were made without."""
+    """Make the attempts of many steps that were made without. All but the last of each have failed."""
     Attempt.objects.bulk_create(
         Attempt(
             instance_id=step.instance_id,
             generation=step.generation,
             step_seq=step.seq,
-            number=1,
+            number=number,
             worker="worker-2",
-            status="errored" if step.status == "waiting" else step.status,
-            error=FAILURE if step.status in ("errored", "waiting") else None,
+            status=(status := _status_of_attempt(step, number)),
+            error=FAILURE if status == "errored" else None,
             started_at=step.started_at,
-            finished_at=None if step.status == "running" else step.finished_at or step.started_at,
+            finished_at=None if status == "running" else step.finished_at or step.started_at,
         )
         for step in steps
+        for number in range(1, max(step.attempts, 1) + 1)
     )
+
+
+def _status_of_attempt(step: Step, number: int) -> str:
+    is_last = number >= step.attempts
+    return step.status if is_last and step.status != "waiting" else "errored"
 
 
 def failure(

@@ -47,8 +47,9 @@
   document.addEventListener("click", (event) => {
     const { target } = event, link = target.closest?.(".node[data-item], .code a.n.item");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
     const id = itemOf(target), node = nodeOf(id), hash = link.getAttribute("href");
+    if (!hash.startsWith("#")) return; // its line is on another page
+    event.preventDefault();
     history.replaceState(null, "", hash);
     choose(id);
     // As after following a link: the next press of Tab goes on from where it led to.

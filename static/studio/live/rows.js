@@ -82,7 +82,7 @@
     const isNew = ({ id }) => !document.getElementById(id);
     const news = [...waiting.values()].flatMap(rowsOf).filter(isNew).length;
     button.hidden = !waiting.size;
-    button.textContent = news ? `${news} new · show` : "List changed · show";
+    button.textContent = news ? `${news > 99 ? "99+" : news} new · show` : "List changed · show";
   }
   document.addEventListener("click", ({ target }) => {
     if (!target.closest("[data-show]")) return;

@@ -35,6 +35,14 @@ def read(instance: Instance, wanted: Wanted, below: Place | None, limit: int) ->
     return [_entry(made[number]) for number in found if number in made]
 
 
+def ended_since(instance: Instance, newest: Place, oldest: Place, limit: int) -> list[Entry]:
+    """Return attempts that ran when the stream was read between two places, and have ended since."""
+    began, read_at = moment_of(oldest[2]), moment_of(newest[2])
+    rows = Attempt.objects.filter(instance_id=instance.key, finished_at__gte=read_at)
+    ran = rows.filter(started_at__gte=began, started_at__lte=read_at).order_by("-finished_at")
+    return [_entry(row) for row in with_prefixes(ran, "error", length=PREFIX)[:limit]]
+
+
 def _numbers(instance: Instance, below: Place | None, limit: int) -> Iterator[Number]:
     """Yield the attempts in order, a block at a time, without their errors."""
     rows = Attempt.objects.filter(instance_id=instance.key)

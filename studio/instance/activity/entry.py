@@ -94,16 +94,21 @@ class Cursor:
         """Return whether an entry is older than the position."""
         return entry.place < self.below[entry.source]
 
+    def is_at_or_below(self, other: Cursor) -> bool:
+        """Return whether no entry between the other position and the newest one is below this one."""
+        return all(self.below[source] <= other.below[source] for source in PARTS)
+
 
 BOTTOM = Cursor({source: (0,) * length for source, length in PARTS.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """A page of the stream. `older` is where the next one begins, or None at the end."""
+    """A page of the stream. `newest` is where it begins, `older` where the next one does, or None at the end."""
 
     shown: tuple[Entry, ...]
     older: Cursor | None
+    newest: Cursor = BOTTOM
 
 
 def together(lists: Mapping[Source, Sequence[Entry]], limit: int) -> Entries:
@@ -113,15 +118,18 @@ def together(lists: Mapping[Source, Sequence[Entry]], limit: int) -> Entries:
     committed; the newest head is taken first, so that no entry is left out or repeated on the next page.
     """
     shown = tuple(merge(*lists.values(), key=_moment, reverse=True))[:limit]
+    newest = Cursor(
+        {source: _after(lists.get(source, ())) or (0,) * length for source, length in PARTS.items()}
+    )
     if sum(len(found) for found in lists.values()) <= limit:
-        return Entries(shown, None)
+        return Entries(shown, None, newest)
     below: dict[Source, Place] = {}
     for source, length in PARTS.items():
         found = lists.get(source, ())
         taken = sum(entry.source == source for entry in shown)
         # Where none was taken, the newest is the next one: what arrives later belongs to an earlier page.
         below[source] = found[taken - 1].place if taken else _after(found) or (0,) * length
-    return Entries(shown, Cursor(below))
+    return Entries(shown, Cursor(below), newest)
 
 
 def _after(found: Sequence[Entry]) -> Place:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from django.db.models import Q
 
 from engine.models import Audit, Instance
 from studio.approvals.entry import Given
 from studio.display import payloads
-from studio.instance.activity import sources
+from studio.instance.activity import attempts, sources
 from studio.instance.activity.entry import BOTTOM, Cursor, Entries, Entry, Kind, Source, together
 from studio.instance.activity.steps import Number, names_of
 from studio.instance.activity.wanted import Wanted
@@ -23,6 +23,17 @@ EVERYTHING = Wanted()
 NOWHERE: Number = (0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A page and what is new above it. If that is too much, `newest` has the newest of it, and `gap` the position of
+    those that are left out."""
+
+    shown: tuple[Entry, ...]
+    older: Cursor | None
+    newest: tuple[Entry, ...] = ()
+    gap: Cursor | None = None
+
+
 def page_of(
     instance: Instance, wanted: Wanted = EVERYTHING, before: Cursor | None = None, limit: int = PAGE
 ) -> Entries:
@@ -33,15 +44,26 @@ def page_of(
         for source in sources.sources_of(wanted)
     }
     found = together(lists, limit)
-    return Entries(_named(instance, found.shown), found.older)
+    return replace(found, shown=_named(instance, found.shown))
 
 
-def down_to(instance: Instance, wanted: Wanted, last: Cursor) -> Entries:
-    """Return the entries of a first page that ended at a position, and the newer ones."""
+def following(instance: Instance, wanted: Wanted, first: Cursor, last: Cursor) -> Following:
+    """Return the entries of a first page between two positions, and the newer ones."""
     found = page_of(instance, wanted, limit=LIVE)
-    if last == BOTTOM:
-        return found
-    return Entries(tuple(entry for entry in found.shown if not last.is_above(entry)), last)
+    if found.older is None or found.older.is_at_or_below(last):
+        return Following(_down_to(found, last), None if last == BOTTOM else last)
+    newer = page_of(instance, wanted, limit=LIVE - PAGE)
+    new = tuple(entry for entry in newer.shown if not first.is_above(entry))
+    own = _down_to(page_of(instance, wanted, first), last)
+    if wanted.has(Kind.ATTEMPTS):
+        place = Source.ATTEMPT
+        ended = attempts.ended_since(instance, first.below[place], last.below[place], PAGE)
+        own = (*_named(instance, [entry for entry in ended if entry.id not in {one.id for one in new}]), *own)
+    return Following(own, last, new, newer.older)
+
+
+def _down_to(found: Entries, last: Cursor) -> tuple[Entry, ...]:
+    return tuple(entry for entry in found.shown if not last.is_above(entry))
 
 
 def latest_from_people(instance: Instance, limit: int = 3) -> tuple[Entry, ...]:

@@ -17,7 +17,7 @@ SHORT = 40  # steps; all are shown
 
 @dataclass(frozen=True)
 class ValueDiff:
-    """Two values of one kind. `found` is None if they are too large to compare, or were never there."""
+    """Two values of one kind. `found` is None if they are too large to compare, not readable, or were never there."""
 
     found: Differences | None
     here: Value | None
@@ -28,8 +28,13 @@ class ValueDiff:
         return self.found is not None and not self.found.rows
 
     @property
+    def is_unreadable(self) -> bool:
+        return any(value is not None and not value.is_readable for value in (self.here, self.there))
+
+    @property
     def is_too_large(self) -> bool:
-        return self.found is None and self.here is not None and self.there is not None
+        is_on_both = self.here is not None and self.there is not None
+        return self.found is None and is_on_both and not self.is_unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,7 @@ def _beginning(output: Output) -> str:
 
 
 def _diff(here: Value | None, there: Value | None) -> ValueDiff:
-    if here is None or there is None or not (here.is_whole and there.is_whole):
+    may = [value is not None and value.is_whole and value.is_readable for value in (here, there)]
+    if here is None or there is None or not all(may):
         return ValueDiff(None, here, there)
     return ValueDiff(differences(here.decoded, there.decoded), here, there)

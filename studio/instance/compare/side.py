@@ -50,7 +50,12 @@ class Value:
 
     @property
     def is_whole(self) -> bool:
-        return self.size <= COMPARED_UP_TO and not isinstance(decode(self.text), Unreadable)
+        return self.size <= COMPARED_UP_TO
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether it is what the engine writes, as far as it was read."""
+        return not self.is_whole or not isinstance(self.decoded, Unreadable)
 
     @property
     def decoded(self) -> object:

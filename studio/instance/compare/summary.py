@@ -29,11 +29,11 @@ def _clauses(compared: Comparison) -> Iterator[Sentence]:
     yield _path(compared)
     yield _durations(compared)
     yield _value("params", compared.params)
-    if compared.result.found is not None:
+    if compared.result.found is not None or compared.result.is_unreadable:
         yield _value("the result", compared.result) if not compared.result.is_same else ("same result",)
     yield _outputs(compared)
     if not compared.has_same_code:
-        yield ("other code",)
+        yield ("different code",)
 
 
 def _word(status: str) -> str:
@@ -69,13 +69,15 @@ def _durations(compared: Comparison) -> Sentence:
         mine, other = (side.took if side is not None else None for side in (pair.here, pair.there))
         parts += [", " if parts else "", Code(pair.label), f" took {_took(mine)} instead of {_took(other)}"]
     if len(slow) > NAMED:
-        parts.append(f", and {len(slow) - NAMED} more took another time")
+        parts.append(f", and {len(slow) - NAMED} more differ in duration")
     if not parts and is_notable(*(_micros(side.took) for side in (compared.here, compared.there))):
         parts.append(f"it took {_took(compared.here.took)} instead of {_took(compared.there.took)}")
     return tuple(parts)
 
 
 def _value(what: str, diff: ValueDiff) -> Sentence:
+    if diff.is_unreadable:
+        return (f"{what} cannot be read",)
     if diff.is_too_large:
         return (f"{what} too large to compare",)
     if diff.found is None:

@@ -8,10 +8,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
-from engine.models import Instance, Log
+from engine.models import Attempt, Instance, Log, Step
 from engine.steer import requests
+from studio.instance.activity.count import MOST, count_entries
+from studio.instance.activity.stream import LIVE, PAGE
 from studio.live.topics import view_of
 from tests.studio import factories
 from tests.studio.instance.test_generations import restarted
@@ -33,7 +37,7 @@ def entries(page: str) -> list[str]:
 
 
 def ids(page: str) -> list[str]:
-    return re.findall(r'<li id="(y-[^"]*)"', page)
+    return re.findall(r'<li id="(y-[^"]*)" class="of-', page)
 
 
 def busy() -> Instance:
@@ -152,6 +156,44 @@ def test_what_follows_a_page_has_its_entries_and_the_new_ones(viewer: Client) ->
     assert "activity-filter" not in drawing.pieces
 
 
+def followed(page: str) -> str:
+    """Return the stream as the socket of a page now has it."""
+    topic = html.unescape(re.findall(r"topic=(instance:[^\"]*)", page)[0])
+    return view_of(f"topic={topic}").draw(factories.person("viewer")).pieces["activity"].html
+
+
+def test_no_entry_is_lost_when_more_are_new_than_are_sent(viewer: Client) -> None:
+    """Those of the page are there, also an attempt that has ended since; what is left out has a link."""
+    instance = factories.instance("running", created_at=factories.ago(hours=3))
+    attempt = factories.attempt(
+        factories.step(instance, "charge", "running", started_at=factories.ago(minutes=75)),
+        "running",
+        started_at=factories.ago(minutes=75),
+    )
+    for n in range(10):
+        factories.log(instance, f"line {n}", at=factories.ago(minutes=70 - n))
+    page = page_of(viewer, instance)
+    ended = {"status": "complete", "finished_at": factories.ago(minutes=30)}
+    Attempt.objects.filter(pk=attempt.pk).update(**ended)
+    Step.objects.filter(name="charge").update(delivery=1, output="paid", **ended)
+    for n in range(300):
+        factories.log(instance, f"new {n}", at=factories.ago(seconds=900 - n))
+    now = followed(page)
+    assert {*ids(page)} <= {*ids(now)}
+    assert len(ids(now)) == len({*ids(now)}) == LIVE - PAGE + len(ids(page))
+    gap = re.search(r'<li id="y-gap" class="gap"><a href="([^"]*)"', now)
+    assert gap is not None
+    between = page_of(viewer, instance, html.unescape(gap[1]).removeprefix("?tab=activity"))
+    assert not {*ids(between)} & {*ids(now)}
+    assert "new 199" in between
+
+
+def test_an_attempt_that_runs_says_so(viewer: Client) -> None:
+    instance = factories.instance("running")
+    factories.attempt(factories.step(instance, "charge", "running"), "running")
+    assert entries(page_of(viewer, instance)) == ["charge attempt 1 is running on worker-2"]
+
+
 @pytest.mark.parametrize("before", ["", "nope", "1-2", "9" * 18, "-".join(["9" * 18] * 9), "-".join("0" * 9)])
 def test_no_position_breaks_the_page(viewer: Client, before: str) -> None:
     page_of(viewer, busy(), f"&before={before}")
@@ -171,6 +213,19 @@ def test_the_tab_counts_as_far_as_it_is_cheap(viewer: Client, logs: int, said: s
     )
     page = viewer.get(instance.get_absolute_url()).content.decode()
     assert re.search(rf'Activity\s*<span class="num">{re.escape(said)}</span>', page)
+
+
+def test_the_audit_trail_is_not_read_where_the_rest_fills_the_count() -> None:
+    instance = factories.instance()
+    for n in range(MOST):
+        factories.log(instance, f"line {n}")
+    with CaptureQueriesContext(connection) as asked:
+        assert count_entries(instance) == MOST - 1
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {asked[-1]['sql']}")
+        plan = [line for (line,) in cursor.fetchall()]
+    assert any("never executed" in line for line in plan)
+    assert [line for line in plan if "on engine_audit" in line and "never executed" not in line] == []
 
 
 def test_only_those_who_may_act_get_the_field_for_a_note(viewer: Client, operator: Client) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models.expressions import RawSQL
 from django.test import Client
 
 from engine.models import Instance
@@ -120,12 +121,12 @@ def test_what_a_handler_says_of_its_progress_is_no_step_of_its_path(viewer: Clie
     assert "charged 12 of 40" not in page
 
 
-def test_other_outcomes_and_other_code_are_said(viewer: Client) -> None:
+def test_other_outcomes_and_different_code_are_said(viewer: Client) -> None:
     other = run(code="a" * 64)
     failed = run(status="errored", code="b" * 64)
     said = verdict(page_of(viewer, failed, f"&with={other.id}"))
     assert said.startswith("This one is errored, the other complete; same path")
-    assert said.endswith("other code.")
+    assert said.endswith("different code.")
 
 
 def test_outputs_that_differ_are_shown(viewer: Client) -> None:
@@ -180,6 +181,17 @@ def test_large_params_are_not_compared(viewer: Client) -> None:
     page = page_of(viewer, run({"text": "y" * 300_000}), f"&with={other.id}")
     assert "params too large to compare" in verdict(page)
     assert len(page) < 200_000
+
+
+def test_a_value_that_cannot_be_read_is_not_called_too_large(viewer: Client) -> None:
+    deep = RawSQL("(repeat('[', 2000) || repeat(']', 2000))::jsonb", ())
+    other, this = run(), run(output=deep)
+    page = " ".join(page_of(viewer, this, f"&with={other.id}").split())
+    assert "Too large" not in page
+    assert "Not compared: that of this run is not valid JSON." in page
+    assert "the result cannot be read" in verdict(page)
+    page = " ".join(page_of(viewer, other, f"&with={this.id}").split())
+    assert "Not compared: that of the other run is not valid JSON." in page
 
 
 @pytest.mark.parametrize(

@@ -420,6 +420,18 @@ def test_steps_are_found_by_name_and_by_what_happened_to_them(operator: Client) 
         assert f"topic=instance:{instance.key}&amp;{query}" in page
 
 
+def test_the_table_keeps_its_roles_where_it_is_laid_out_as_something_else(operator: Client) -> None:
+    """On a narrow page, its rows are blocks and grids: a browser no longer derives the roles from the elements."""
+    page = page_of(operator, factories.retrying(), "?step=charge_card-1")
+    table = page[page.index("<table") : page.index("</table>")]
+    roles = {"table": "table", "thead": "rowgroup", "tbody": "rowgroup", "tr": "row", "td": "cell"}
+    found = re.findall(r"<(table|thead|tbody|tr|td|th)\b([^>]*)>", table)
+    assert {name for name, _ in found} == {*roles, "th"}
+    for name, rest in found:
+        role = roles.get(name) or ("rowheader" if 'scope="row"' in rest else "columnheader")
+        assert f'role="{role}"' in rest, f"<{name}{rest}>"
+
+
 def test_the_first_and_the_last_row_have_what_came_in_and_out(operator: Client) -> None:
     instance = factories.instance("complete", params={"customer": "c-2210"}, output={"paid": True})
     factories.event(instance, "later")

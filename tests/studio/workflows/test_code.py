@@ -137,6 +137,21 @@ def test_a_long_handler_is_shown_in_parts(declare: Declare, viewer: Client) -> N
     assert "of 5,002 lines" in body(viewer, "/workflows/shop/code/?from=999999999")
 
 
+def test_a_line_on_another_part_of_the_listing_has_a_link_to_it(declare: Declare, viewer: Client) -> None:
+    text = "from engine import workflow\n@workflow\nasync def shop(step) -> None:\n"
+    text += '    await step.do("a", print)\n' + "    # nothing\n" * 700 + "    await notify(step)\n"
+    text += "async def notify(step) -> None:\n" + "    # nothing\n" * 700 + '    await step.do("b", print)\n'
+    declare(text)
+    first, last = 4, len(text.splitlines())
+    page = body(viewer)
+    assert f'<li id="L{last}"' not in page
+    assert page.count(f'href="?from={WINDOW + 1}#L{last}"') == 2  # in the drawing and in the list
+    assert f'href="?from=1#L{first}"' not in page
+    page = body(viewer, f"/workflows/shop/code/?from={WINDOW + 1}")
+    assert f'<li id="L{last}"' in page
+    assert page.count(f'href="?from=1#L{first}"') == page.count(f'href="#L{last}"') == 2
+
+
 def test_unknown_workflows_have_no_code(declare: Declare, viewer: Client) -> None:
     declare(SHOP)
     assert viewer.get("/workflows/none/code/").status_code == 404
