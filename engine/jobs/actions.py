@@ -17,7 +17,8 @@ class BulkAction(StrEnum):
     """What a bulk job does to each of its instances."""
 
     RETRY = "retry"
-    """Retry what failed: `retry_step`, `retry_rollback` if a rollback failed, `retry_now` while a step backs off."""
+    """Retry what failed: `retry_step`, `retry_rollback` if a rollback failed, `retry_now` while a step backs off, also
+    beside others that run or wait."""
     PAUSE = "pause"
     RESUME = "resume"
     TERMINATE = "terminate"
@@ -45,6 +46,11 @@ _RESUMES = f"""
          WHEN i.status IN {_statuses(Action.RESUME)} THEN ''
          WHEN i.status IN {FINAL_SQL} THEN 'finished' ELSE 'not_paused' END
 """
+# As `retry_now` looks for them. What waits for nothing but a retry is known without its steps.
+_BACKS_OFF = """EXISTS (
+             SELECT FROM engine_step s
+             WHERE s.instance_id = i.key AND s.generation = i.generation AND s.kind = 'do'
+               AND (s.status = 'waiting' OR s.rollback = 'running') AND s.wake_at > clock_timestamp())"""
 # A step that was rolled back, even if only partly, cannot be retried with the key that it has spent.
 _RETRIES = f"""
     CASE WHEN i.status IN ('errored', 'terminated') AND i.rollback = 'failed' THEN ''
@@ -54,6 +60,7 @@ _RETRIES = f"""
          WHEN {_NEEDS_DECISION} THEN ''
          WHEN i.status IN ('paused', 'waiting_for_pause') THEN 'is_paused'
          WHEN i.status = 'waiting' AND i.waiting_for = 'retry' THEN ''
+         WHEN {_BACKS_OFF} THEN ''
          ELSE 'not_failed' END
 """
 # Why an action does not apply to the row `i` of an instance, as a word; empty if it does.
@@ -95,7 +102,8 @@ def _function(action: str, row: Instance) -> Callable[..., object]:
         return _FUNCTIONS[BulkAction(action)]
     if row.is_finished and row.rollback == RollbackState.FAILED:
         return lifecycle.retry_rollback
-    return wake_ups.retry_now if row.status == InstanceStatus.WAITING else restart.retry_step
+    failed = row.is_finished or row.status == InstanceStatus.PAUSED
+    return restart.retry_step if failed else wake_ups.retry_now
 
 
 def _refused(what: str, code: str, message: str) -> InvalidValueError:

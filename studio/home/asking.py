@@ -50,15 +50,23 @@ class Asking:
     is_own: bool  # this user may answer it
 
 
-def read(names: Sequence[str], user: Any) -> list[Asking]:
+Row = tuple[Any, ...]
+
+
+def read(names: Sequence[str]) -> list[Row]:
     """Read the open requests, the first to expire first, with one query."""
     values = requests.OPEN_VALUES | {"names": [*names], "cap": CAP}
     with connection.cursor() as cursor:
         cursor.execute(_OPEN, values)
-        return [_asking(row, user) for row in cursor.fetchall()]
+        return list(cursor.fetchall())
 
 
-def _asking(row: Sequence[Any], user: Any) -> Asking:
+def put_to(user: Any, rows: Sequence[Row]) -> list[Asking]:
+    """Return the requests that were read, with what this user may answer."""
+    return [_asking(row, user) for row in rows]
+
+
+def _asking(row: Row, user: Any) -> Asking:
     key, generation, seq, workflow, instance_id, name, message, opened_at, expires_at, assignees = row
     asked = Asked(message, None, tuple(assignees))
     return Asking(

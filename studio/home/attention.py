@@ -5,31 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
-from django.db import connection
 from django.urls import reverse
 
 from engine.status.facts import Servers
-from engine.status.failures import current
-from engine.status.gathering import database_now
-from engine.status.servers import ALIVE, all_servers, servers_of
-from studio.home import asking, failing, overdue, paused, stuck
-from studio.home.details import with_actions, with_details
-from studio.home.group import Block, Group, cut, sort
+from studio.home import asking
+from studio.home.actions import with_actions
+from studio.home.facts import facts_of, started_by
+from studio.home.group import Group, cut, sort
 from studio.instances.address import address_of
-from studio.workflows.pauses import paused_of
 
 WHO = ("", "mine")
-
-# The latest of each workflow, by the index that the failures of the last day have.
-_LAST = """
-SELECT max(last.finished_at) FROM unnest(%s::text[]) AS name(workflow)
- CROSS JOIN LATERAL (
-       SELECT i.finished_at FROM engine_instance i WHERE i.workflow = name.workflow AND i.status = 'errored'
-        ORDER BY i.finished_at DESC LIMIT 1) AS last
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +37,7 @@ class Attention:
     shown: tuple[Group, ...]
     more: tuple[More, ...]
     servers: Servers
-    last_failure_at: datetime | None  # read only if nothing needs attention
+    last_failure_at: datetime | None
 
 
 def home_address(who: str) -> str:
@@ -59,42 +46,22 @@ def home_address(who: str) -> str:
 
 
 def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
-    """Read what needs attention in these workflows, for any number of instances with at most 26 queries."""
-    now = database_now()
-    living = ALIVE.rows()
+    """Return what needs attention in these workflows: read once for all who may see them, and for each person apart."""
     person = user.get_username() if hasattr(user, "get_username") else ""
-    errors = current(names, now, person=person)
-    pauses = paused.read(names, person, now)
-    long = stuck.read_long(names, person)
-    held = paused_of(names)
-    served = servers_of(sorted({*names} - {one.name for one in held}), living)  # a pause holds what it holds
-    unserved = stuck.read_unserved(served, person, now)
-    late = overdue.read(names, now)
-    questions = asking.read(names, user)
-    servers = all_servers(living)
-
-    def groups(*, own: bool) -> list[Group]:
-        blocks: chain[Block] = chain(
-            failing.blocks(errors, now, own=own),
-            paused.blocks(pauses, own=own),
-            stuck.long_blocks(long, now, own=own),
-            stuck.unserved_blocks(unserved, is_anybody=bool(servers.count), own=own),
-            () if own else overdue.blocks(late, now),
-            asking.blocks(questions, now, own=own),
-        )
-        return sort(blocks)
-
-    everything, mine = groups(own=False), groups(own=True)
+    facts = facts_of(names)
+    own = started_by(person, facts, names)
+    asked = asking.put_to(user, facts.asked)
+    everything = sort((*facts.blocks, *asking.blocks(asked, facts.at)))
+    mine = sort((*own, *asking.blocks(asked, facts.at, own=True)))
     some, others = cut(mine if who == "mine" else everything)
-    own = person if who == "mine" else ""
-    shown = with_actions(with_details(some, now), held, user, home_address(who), own=own)
+    shown = with_actions(some, facts.held, user, home_address(who), own=person if who == "mine" else "")
     return Attention(
         everything=tuple(everything),
         own_count=len(mine),
         shown=tuple(shown),
         more=tuple(_more(others)),
-        servers=servers,
-        last_failure_at=None if everything else _last_failure(names),
+        servers=facts.servers,
+        last_failure_at=facts.last_failure_at,
     )
 
 
@@ -117,11 +84,3 @@ def _more(others: Sequence[Group]) -> list[More]:
         words = f"{count:,} more {one}{'' if count == 1 else 's'}"
         found.append(More(count, words, reverse(name) if name else address_of({"query": query})))
     return found
-
-
-def _last_failure(names: Sequence[str]) -> datetime | None:
-    with connection.cursor() as cursor:
-        cursor.execute(_LAST, [[*names]])
-        (found,) = cursor.fetchone()
-    at: datetime | None = found
-    return at

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from engine.status.failures import CurrentGroup
-from engine.status.failures.failing import CAP, WINDOW, BackingOff, Errored, Part
+from engine.status.failures.failing import CAP, WINDOW, BackingOff, Errored
 from engine.status.sentences.sentence import Moment, Sentence
 from studio.bulk.address import MOST_GROUPS
 from studio.display.at_least import counted
@@ -16,28 +16,24 @@ from studio.home.group import Block, Group, Hour, Rank, shares_of
 GROWS = timedelta(minutes=5)  # after its last failure
 BEFORE_GROUPS = "Failed before errors had groups"
 
-_Parts = list[tuple[CurrentGroup, Part]]
 
-
-def blocks(found: Sequence[CurrentGroup], now: datetime, *, own: bool = False) -> Iterator[Block]:
+def blocks(found: Sequence[CurrentGroup], now: datetime) -> Iterator[Block]:
     """Yield a row for each error, whatever the number of its workflows, with its back-offs."""
-    by_kin: dict[str, _Parts] = {}
+    by_kin: dict[str, list[CurrentGroup]] = {}
     for group in found:
-        part = group.own if own else group.everything
-        if not part.is_empty:
-            by_kin.setdefault(group.kin or group.workflow, []).append((group, part))
-    for parts in by_kin.values():
-        yield from _blocks_of(parts, now)
+        by_kin.setdefault(group.kin or group.workflow, []).append(group)
+    for groups in by_kin.values():
+        yield from _blocks_of(groups, now)
 
 
-def _blocks_of(parts: _Parts, now: datetime) -> Iterator[Block]:
-    undone = [(group, part.not_rolled_back) for group, part in parts if _is_rollback(group)]
-    errored = [(group, _others(part) if _is_rollback(group) else part.errored) for group, part in parts]
-    retrying = [(group, part.retrying) for group, part in parts if part.retrying.count]
-    last = max((group.last_seen for group, _ in parts if group.last_seen), default=now - WINDOW)
+def _blocks_of(groups: Sequence[CurrentGroup], now: datetime) -> Iterator[Block]:
+    undone = [(group, group.not_rolled_back) for group in groups if _is_rollback(group)]
+    errored = [(group, _others(group) if _is_rollback(group) else group.errored) for group in groups]
+    retrying = [group for group in groups if group.retrying.count]
+    last = max((group.last_seen for group in groups if group.last_seen), default=now - WINDOW)
     rank = Rank.GROWING if now - last < GROWS else Rank.ERRORED
     heads = [
-        _errored(some, now, last, rank)
+        _errored(some, last, rank)
         for rank, given in ((Rank.NOT_ROLLED_BACK, undone), (rank, errored))
         if (some := [one for one in given if one[1].count])
     ]
@@ -54,13 +50,13 @@ def _is_rollback(group: CurrentGroup) -> bool:
     return group.phase == "rollback"
 
 
-def _others(part: Part) -> Errored:
+def _others(group: CurrentGroup) -> Errored:
     """Return those of a rollback's group that were rolled back in the end."""
-    left = part.errored.count - part.not_rolled_back.count
-    return replace(part.errored, count=left, newest=None) if left > 0 else Errored()
+    left = group.errored.count - group.not_rolled_back.count
+    return replace(group.errored, count=left, newest=None) if left > 0 else Errored()
 
 
-def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: datetime, rank: Rank) -> Group:
+def _errored(parts: Sequence[tuple[CurrentGroup, Errored]], last: datetime, rank: Rank) -> Group:
     newest = _newest([group for group, _ in parts])
     fingerprints = tuple(group.fingerprint for group, _ in parts if group.fingerprint)
     shares = shares_of((group.workflow, counted(one.count, CAP)) for group, one in parts)
@@ -89,12 +85,12 @@ def _errored(parts: list[tuple[CurrentGroup, Errored]], now: datetime, last: dat
     )
 
 
-def _retrying(parts: list[tuple[CurrentGroup, BackingOff]], *, follows: bool) -> Group:
-    newest = _newest([group for group, _ in parts])
-    fingerprints = tuple(group.fingerprint for group, _ in parts if group.fingerprint)
-    shares = shares_of((group.workflow, counted(one.count, CAP)) for group, one in parts)
+def _retrying(groups: Sequence[CurrentGroup], *, follows: bool) -> Group:
+    newest = _newest(groups)
+    fingerprints = tuple(group.fingerprint for group in groups if group.fingerprint)
+    shares = shares_of((group.workflow, counted(group.retrying.count, CAP)) for group in groups)
     total = sum((share.count for share in shares), start=0)
-    whole = sum((one for _, one in parts), start=BackingOff())
+    whole = sum((group.retrying for group in groups), start=BackingOff())
     then: Sentence = ("next ", Moment("left", whole.next_at)) if whole.next_at else ()
     return Group(
         kind="retrying",

@@ -19,6 +19,7 @@ MOST_NAMES = 4
 LONGEST_TITLE = 140
 FEW = 2  # in the last hour; fewer are said in words
 SOON = timedelta(hours=1)  # in which an approval expires
+OF_ERRORS = ("errored", "rollback")  # kinds
 
 
 class Rank(IntEnum):

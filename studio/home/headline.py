@@ -11,11 +11,9 @@ from django.urls import reverse
 from engine.status.facts import Servers
 from engine.status.sentences.sentence import Code, Moment, Sentence
 from studio.home.attention import Attention
-from studio.home.group import Group
+from studio.home.group import OF_ERRORS, Group
 from studio.instances.address import address_of
 from studio.workers.headline import many, number
-
-OF_ERRORS = ("errored", "rollback")
 
 
 @dataclass(frozen=True, slots=True)

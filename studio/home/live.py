@@ -16,11 +16,9 @@ from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.frame.sections import read
 from studio.home.attention import WHO, attention, home_address
+from studio.home.facts import flows_of
 from studio.home.headline import headline
 from studio.home.starts import address_of_starts, starts_of
-from studio.workflows.table import flow_table
-
-WORKFLOWS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ class HomeView(LiveView):
             "headline": headline(section.found, has_workflows=bool(names)),
             "who": self.who,
             "newest": CAP - 1,
-            "flows": flow_table(names, most=WORKFLOWS),
+            "flows": flows_of(names),
             "starts": starts_of(user, names),
             "all_starts": address_of_starts(user),
         }

@@ -18,7 +18,7 @@ from studio.home.group import Block, Group, Hour, Rank, shares_of
 CAP = 1_001  # of a workflow, the newest
 
 _PAUSED = """
-SELECT name.workflow, p.type, p.steps, p.message, p.started_by = %(person)s AS is_own, count(*), min(p.paused_at),
+SELECT name.workflow, p.type, p.steps, p.message, count(*), min(p.paused_at),
        max(p.paused_at), count(*) FILTER (WHERE p.paused_at > %(hour)s), (array_agg(p.id ORDER BY p.paused_at DESC))[1]
   FROM unnest(%(names)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
@@ -29,7 +29,8 @@ SELECT name.workflow, p.type, p.steps, p.message, p.started_by = %(person)s AS i
          FROM engine_instance i
         WHERE i.workflow = name.workflow AND i.status = 'paused' AND i.pause_reason IS NOT NULL
         ORDER BY i.key DESC LIMIT %(cap)s) AS p
- GROUP BY 1, 2, 3, 4, 5
+ WHERE %(person)s::text IS NULL OR p.started_by = %(person)s
+ GROUP BY 1, 2, 3, 4
 """
 
 
@@ -41,7 +42,6 @@ class Paused:
     type: str
     steps: str
     message: str
-    is_own: bool
     count: int
     since: datetime
     last_at: datetime
@@ -67,8 +67,8 @@ class Paused:
         return "paused by the engine"
 
 
-def read(names: Sequence[str], person: str, now: datetime) -> list[Paused]:
-    """Read what the engine has paused, with one query."""
+def read(names: Sequence[str], now: datetime, *, person: str | None = None) -> list[Paused]:
+    """Read what the engine has paused, or what of it a person has started, with one query."""
     values: dict[str, Any] = {
         "names": [*names],
         "person": person,
@@ -84,12 +84,11 @@ def read(names: Sequence[str], person: str, now: datetime) -> list[Paused]:
     ]
 
 
-def blocks(found: Iterable[Paused], *, own: bool = False) -> Iterator[Block]:
+def blocks(found: Iterable[Paused]) -> Iterator[Block]:
     """Yield a row for each reason, whatever the number of its workflows."""
     by_reason: dict[tuple[str, str], list[Paused]] = {}
     for one in found:
-        if one.is_own or not own:
-            by_reason.setdefault((one.type, one.title), []).append(one)
+        by_reason.setdefault((one.type, one.title), []).append(one)
     for (kind, title), some in by_reason.items():
         yield (_group(kind, title, some),)
 

@@ -26,20 +26,20 @@ _RUNNING = """
 WITH held AS MATERIALIZED (
     SELECT i.key, i.workflow, i.id, i.started_by, i.status FROM engine_instance i WHERE i.owner IS NOT NULL
 )
-SELECT key, workflow, id, started_by = %(person)s FROM held
+SELECT key, workflow, id, started_by FROM held
  WHERE status = 'running' AND workflow = ANY (%(names)s) ORDER BY key LIMIT %(most)s
 """
 _DUE = """
-SELECT name.workflow, count(*), count(*) FILTER (WHERE due.is_own), min(due.wake_at),
-       min(due.wake_at) FILTER (WHERE due.is_own), count(*) FILTER (WHERE due.wake_at > %(hour)s),
-       count(*) FILTER (WHERE due.is_own AND due.wake_at > %(hour)s)
+SELECT name.workflow, count(*), min(due.wake_at), count(*) FILTER (WHERE due.wake_at > %(hour)s)
   FROM unnest(%(names)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
-       SELECT i.wake_at, i.started_by = %(person)s AS is_own FROM engine_instance i
+       SELECT i.wake_at[of] FROM engine_instance i
         WHERE i.workflow = name.workflow AND i.owner IS NULL AND i.wake_at <= %(until)s
         ORDER BY i.wake_at LIMIT %(cap)s) AS due
- GROUP BY 1
+[which] GROUP BY 1
 """
+_ALL_DUE = _DUE.replace("[of]", "").replace("[which]", "")
+_OWN_DUE = _DUE.replace("[of]", ", i.started_by").replace("[which]", " WHERE due.started_by = %(person)s\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,45 +48,46 @@ class Long:
 
     workflow: str
     id: str
-    is_own: bool
+    started_by: str
     step: LongStep
 
 
 @dataclass(frozen=True, slots=True)
 class Unserved:
-    """What waits of a workflow that no worker serves: of all, and of one person."""
+    """What waits of a workflow that no worker serves."""
 
     workflow: str
     count: int
-    own_count: int
     since: datetime
-    own_since: datetime | None
     in_hour: int
-    own_in_hour: int
 
 
-def read_long(names: Sequence[str], person: str) -> list[Long]:
+def read_long(names: Sequence[str]) -> list[Long]:
     """Read what runs too long, with three queries."""
-    rows = _ask(_RUNNING, names=[*names], person=person, most=MOST)
+    rows = _ask(_RUNNING, names=[*names], most=MOST)
     found = long_steps([row[0] for row in rows])
-    return [Long(name, one, is_own, found[key]) for key, name, one, is_own in rows if key in found]
+    return [Long(name, one, person, found[key]) for key, name, one, person in rows if key in found]
 
 
-def read_unserved(servers: Mapping[str, Servers], person: str, now: datetime) -> list[Unserved]:
-    """Read what waits for a worker that is not there; without a query if each of these workflows has one."""
+def read_unserved(
+    servers: Mapping[str, Servers], now: datetime, *, person: str | None = None
+) -> list[Unserved]:
+    """Read what waits for a worker that is not there, or what of it a person has started.
+
+    Without a query if each of these workflows has a worker.
+    """
     alone = [name for name, one in servers.items() if not one.count and not one.is_starting]
     if not alone:
         return []
     values = {"names": alone, "person": person, "until": now - PATIENCE, "hour": now - HOUR, "cap": CAP}
-    return [Unserved(*row) for row in _ask(_DUE, **values)]
+    return [Unserved(*row) for row in _ask(_ALL_DUE if person is None else _OWN_DUE, **values)]
 
 
-def long_blocks(found: Sequence[Long], now: datetime, *, own: bool = False) -> Iterator[Block]:
+def long_blocks(found: Sequence[Long], now: datetime) -> Iterator[Block]:
     """Yield a row for each step that runs far longer than usual."""
     by_step: dict[tuple[str, str], list[Long]] = {}
     for one in found:
-        if one.is_own or not own:
-            by_step.setdefault((one.workflow, one.step.name), []).append(one)
+        by_step.setdefault((one.workflow, one.step.name), []).append(one)
     for (workflow, name), some in by_step.items():
         yield (_long(workflow, name, some, now),)
 
@@ -114,15 +115,13 @@ def _long(workflow: str, name: str, some: Sequence[Long], now: datetime) -> Grou
     )
 
 
-def unserved_blocks(found: Sequence[Unserved], *, is_anybody: bool, own: bool = False) -> Iterator[Block]:
+def unserved_blocks(found: Sequence[Unserved], *, is_anybody: bool) -> Iterator[Block]:
     """Yield one row for all workflows without a worker. `is_anybody`: a worker serves others."""
-    chosen = [one for one in found if (one.own_count if own else one.count)]
-    if not chosen:
+    if not found:
         return
-    pairs = [(one.workflow, counted(one.own_count if own else one.count, CAP)) for one in chosen]
-    shares = shares_of(pairs)
+    shares = shares_of((one.workflow, counted(one.count, CAP)) for one in found)
     which = shares[0].workflow if len(shares) == 1 else f"{len(shares)} workflows"
-    since = min(at for one in chosen if (at := one.own_since if own else one.since))
+    since = min(one.since for one in found)
     yield (
         Group(
             kind="unserved",
@@ -135,7 +134,7 @@ def unserved_blocks(found: Sequence[Unserved], *, is_anybody: bool, own: bool = 
             line=(("due, and not taken",),),
             since=since,
             then=(Moment("ago", since),),
-            hour=Hour.of(sum(one.own_in_hour if own else one.in_hour for one in chosen)),
+            hour=Hour.of(sum(one.in_hour for one in found)),
             page=reverse("studio:workers"),
         ),
     )

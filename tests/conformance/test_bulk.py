@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -34,6 +35,7 @@ from engine.jobs.surroundings import Surroundings, surroundings
 from engine.models import Attempt, Audit, BulkItem, BulkJob, Instance, Step
 from engine.steer import lifecycle
 from engine.steer.clock import database_time
+from engine.steer.lifecycle import lock
 from engine.values.errors import DeclarationError
 from tests.stories import run_to_end, wait_for, wait_until
 
@@ -305,6 +307,28 @@ def test_a_retry_ends_back_offs_and_retries_exhausted_steps_and_failed_rollbacks
     wait_until(lambda: [one.refresh().status for one in found] == ["complete", "complete", "errored"])
     wait_until(lambda: found[2].refresh().rollback == "complete")
     assert {"retry_now", "retry_step", "retry_rollback"} <= set(Audit.objects.values_list("verb", flat=True))
+
+
+def test_a_retry_ends_a_back_off_beside_whatever_else_runs(provider: Provider) -> None:
+    found = list[Any]()
+
+    def long(ctx: StepContext) -> None:
+        instance = Instance.objects.get(workflow="bulk-beside", id=ctx.instance_id)
+        if not Step.objects.filter(instance=instance, name="charge", status="waiting").exists():
+            raise ValueError("The other step does not back off yet.")
+        provider.is_down = False
+        found.extend((instance.status, bulk.preview("retry", instances=[instance]).eligible))
+        with transaction.atomic():
+            actions.perform("retry", {}, lock(instance), by="ana")
+        found.append(bulk.preview("retry", instances=[instance]).skipped[0].code)
+
+    @workflow("bulk-beside")
+    async def beside(step: WorkflowStep) -> None:
+        await asyncio.gather(step.do("charge", provider.charge, delay="1h"), step.do("long", long))
+
+    one = run_to_end(beside.start())
+    assert (one.status, found) == ("complete", ["running", 1, "not_failed"])
+    assert Audit.objects.filter(verb="retry_now", actor="ana").exists()
 
 
 def test_one_that_was_restarted_since_is_left_alone(provider: Provider, order: Any) -> None:

@@ -3,7 +3,7 @@
 Every function takes the workflows that a person may see; None: all of them.
 """
 
-from engine.status.failures.failing import CurrentGroup, current
+from engine.status.failures.failing import CurrentGroup, current, started_by
 from engine.status.failures.found import FailedAttempt, FailedInstances, FailureGroup, Groups
 from engine.status.failures.reading import count_open, group, groups, kin
 from engine.status.failures.recent import NextAttempt, ids_of, last_hour, latest_messages, next_attempts
@@ -40,6 +40,7 @@ __all__ = [
     "recovered",
     "sample_trace",
     "shares",
+    "started_by",
     "told",
     "trend",
     "values",

@@ -7,7 +7,7 @@ the newest instances of each workflow.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,29 +21,30 @@ CAP = 1_001  # instances of a group, and of a workflow where each is looked at
 MOST = 500  # groups
 SOONEST = 20  # keys of those that wait for a retry
 
-# Among the newest of each workflow: what the person started, what could not be rolled back, and what has no group. The
-# index of what failed has all of it, and that of what waits the same for retries; the ids are in the rows only.
+# Among the newest of each workflow: what could not be rolled back, and what has no group; or what a person has started.
+# The index of what failed has all of it, and that of what waits the same for retries; the ids are in the rows only.
 _ERRORED = """
-SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS is_own,
-       i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at),
+SELECT name.workflow, coalesce(i.fingerprint, ''), i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at),
        count(*) FILTER (WHERE i.finished_at > %(hour)s), max(i.key)
   FROM unnest(%(workflows)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
        SELECT i.key, i.fingerprint, i.started_by, i.rollback, i.finished_at FROM engine_instance i
         WHERE i.workflow = name.workflow AND i.status = 'errored' AND i.finished_at > %(since)s
         ORDER BY i.finished_at DESC LIMIT %(cap)s) AS i
- WHERE i.started_by = %(person)s OR i.rollback = 'failed' OR i.fingerprint IS NULL
- GROUP BY 1, 2, 3, 4
+ WHERE CASE WHEN %(person)s::text IS NULL THEN i.rollback = 'failed' OR i.fingerprint IS NULL
+            ELSE i.started_by = %(person)s END
+ GROUP BY 1, 2, 3
 """
 _RETRYING = """
-SELECT name.workflow, coalesce(i.fingerprint, ''), i.started_by = %(person)s AS is_own, count(*), min(i.wake_at),
+SELECT name.workflow, coalesce(i.fingerprint, ''), count(*), min(i.wake_at),
        (array_agg(i.key ORDER BY i.wake_at, i.key))[1:%(soonest)s]
   FROM unnest(%(workflows)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
        SELECT i.key, i.fingerprint, i.started_by, i.wake_at FROM engine_instance i
         WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = 'retry'
         ORDER BY i.key DESC LIMIT %(cap)s) AS i
- GROUP BY 1, 2, 3
+ WHERE %(person)s::text IS NULL OR i.started_by = %(person)s
+ GROUP BY 1, 2
 """
 _GROUPS = f"""
 WITH active AS MATERIALIZED (
@@ -108,20 +109,6 @@ class BackingOff:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The instances of a group that fail now: all of them, or those of one person."""
-
-    errored: Errored = Errored()
-    not_rolled_back: Errored = Errored()
-    """Those of the errored ones whose rollback failed, among the newest of the workflow."""
-    retrying: BackingOff = BackingOff()
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.errored.count or self.retrying.count)
-
-
-@dataclass(frozen=True, slots=True)
 class CurrentGroup:
     """An open group that fails now. What failed before there were groups has no fingerprint, and no type."""
 
@@ -134,17 +121,50 @@ class CurrentGroup:
     is_new: bool = False
     """Whether it failed for the first time in the last day."""
     last_seen: datetime | None = None
-    everything: Part = field(default_factory=Part)
-    own: Part = field(default_factory=Part)
-    """What the person has started."""
+    errored: Errored = Errored()
+    not_rolled_back: Errored = Errored()
+    """Those of the errored ones whose rollback failed, among the newest of the workflow."""
+    retrying: BackingOff = BackingOff()
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.errored.count or self.retrying.count)
 
 
-def current(workflows: Collection[str], now: datetime, *, person: str = "") -> list[CurrentGroup]:
-    """Return the open groups of these workflows that fail now, with three queries.
+def current(workflows: Collection[str], now: datetime) -> list[CurrentGroup]:
+    """Return the open groups of these workflows that fail now, with three queries."""
+    asked = _asked(workflows, now)
+    parts = _parts(asked)
+    waiting = sorted(found for (_, found), part in parts.items() if found and part.retrying.count)
+    groups = [_group(row, parts) for row in _ask(_GROUPS, {**asked, "retrying": waiting})]
+    unmarked = [part for (_, fingerprint), part in sorted(parts.items()) if not fingerprint]
+    return [group for group in (*groups, *unmarked) if not group.is_empty]
 
-    `person` is who has started what is counted as their own, among the newest instances of each workflow.
+
+def started_by(
+    person: str, groups: Sequence[CurrentGroup], workflows: Collection[str], now: datetime
+) -> list[CurrentGroup]:
+    """Return what this person has started of these groups, among the newest instances of each workflow.
+
+    With two queries. Groups of which there is nothing are left out.
     """
-    asked: dict[str, Any] = {
+    parts = _parts(_asked(workflows, now, person))
+    found = []
+    for group in groups:
+        part = parts.get((group.workflow, group.fingerprint))
+        if part is not None and not part.is_empty:
+            errored, retrying = part.errored, part.retrying
+            found.append(
+                replace(group, errored=errored, not_rolled_back=part.not_rolled_back, retrying=retrying)
+            )
+    return found
+
+
+_Parts = Mapping[tuple[str, str], CurrentGroup]
+
+
+def _asked(workflows: Collection[str], now: datetime, person: str | None = None) -> dict[str, Any]:
+    return {
         "workflows": sorted(workflows),
         "person": person,
         "since": now - WINDOW,
@@ -153,48 +173,34 @@ def current(workflows: Collection[str], now: datetime, *, person: str = "") -> l
         "most": MOST,
         "soonest": SOONEST,
     }
-    parts = _parts(_ask(_ERRORED, asked), _ask(_RETRYING, asked))
-    waiting = sorted(found for (_, found), one in parts.items() if found and one["all"].retrying.count)
-    groups = [_group(row, parts) for row in _ask(_GROUPS, {**asked, "retrying": waiting})]
-    unmarked = [
-        CurrentGroup("", "", workflow, everything=one["all"], own=one["own"])
-        for (workflow, fingerprint), one in sorted(parts.items())
-        if not fingerprint
-    ]
-    return [group for group in (*groups, *unmarked) if not group.everything.is_empty]
 
 
-_Parts = Mapping[tuple[str, str], Mapping[str, Part]]
-
-
-def _parts(errored: Sequence[tuple[Any, ...]], retrying: Sequence[tuple[Any, ...]]) -> _Parts:
-    """Return by workflow and fingerprint all that fails, and the person's own."""
-    found: dict[tuple[str, str], dict[str, Part]] = {}
-
-    def add(workflow: str, fingerprint: str, part: Part, *, is_own: bool) -> None:
-        of = found.setdefault((workflow, fingerprint), {"all": Part(), "own": Part()})
-        for name in ("all", "own") if is_own else ("all",):
-            before = of[name]
-            of[name] = Part(
-                before.errored + part.errored,
-                before.not_rolled_back + part.not_rolled_back,
-                before.retrying + part.retrying,
-            )
-
-    for workflow, fingerprint, is_own, is_stuck, *figures in errored:
-        one = Errored(*figures)
-        add(workflow, fingerprint, Part(one, one if is_stuck else Errored()), is_own=is_own)
-    for workflow, fingerprint, is_own, count, next_at, keys in retrying:
-        add(workflow, fingerprint, Part(retrying=BackingOff(count, next_at, (*keys,))), is_own=is_own)
-    return found
+def _parts(asked: Mapping[str, Any]) -> _Parts:
+    """Return by workflow and fingerprint what fails, as groups of which no more is known."""
+    errored: dict[tuple[str, str], list[tuple[bool, Errored]]] = {}
+    for workflow, fingerprint, is_stuck, *figures in _ask(_ERRORED, asked):
+        errored.setdefault((workflow, fingerprint), []).append((is_stuck, Errored(*figures)))
+    retrying = {
+        (workflow, fingerprint): BackingOff(count, next_at, (*keys,))
+        for workflow, fingerprint, count, next_at, keys in _ask(_RETRYING, asked)
+    }
+    return {
+        at: CurrentGroup(
+            at[1],
+            "",
+            at[0],
+            errored=sum((one for _, one in errored.get(at, ())), Errored()),
+            not_rolled_back=sum((one for is_stuck, one in errored.get(at, ()) if is_stuck), Errored()),
+            retrying=retrying.get(at, BackingOff()),
+        )
+        for at in errored.keys() | retrying.keys()
+    }
 
 
 def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
     fingerprint, kin, workflow, step, phase, kind, is_new, last_seen = row[:8]
     count, in_hour, newest, since = row[8:]
-    found = parts.get((workflow, fingerprint), {"all": Part(), "own": Part()})
-    part = found["all"]
-    errored = Errored(count, since, in_hour, newest)
+    part = parts.get((workflow, fingerprint))
     return CurrentGroup(
         fingerprint,
         kin,
@@ -204,8 +210,9 @@ def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
         kind,
         is_new,
         last_seen,
-        everything=Part(errored, part.not_rolled_back, part.retrying),
-        own=found["own"],
+        errored=Errored(count, since, in_hour, newest),
+        not_rolled_back=part.not_rolled_back if part else Errored(),
+        retrying=part.retrying if part else BackingOff(),
     )
 
 

@@ -1,0 +1,65 @@
+"""What several pages and tabs show alike is read once, and again only when something was written.
+
+It is never older than the last write that had ended when it was asked for: PostgreSQL says whether there was one
+(`engine.status.last_write`). Those who ask while somebody reads wait, and share the next reading that begins after they
+had asked. The key has to name everything that decides what is read: above all the workflows that may be seen.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from engine.status.last_write import last_write
+
+# What follows from the clock alone: since when something is overdue, or what was an hour ago.
+OLDEST_S = 10.0
+WAIT_S = 3.0  # for somebody who reads; then everybody reads for themselves
+
+T = TypeVar("T")
+
+
+class _Kept(Generic[T]):
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.found: T | None = None
+        self.mark = ""
+        self.began = -math.inf
+
+
+class Unchanged(Generic[T]):
+    """What was read last, by key: at most `most` keys, those that were asked for last. Threads may share it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[Hashable, _Kept[T]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, key: Hashable, ask: Callable[[], T]) -> T:
+        """Return what `ask` returns, or what it has returned if that is still true."""
+        asked_at, mark = time.monotonic(), last_write()
+        if mark is None:
+            return ask()
+        kept = self._at(key)
+        if not kept.lock.acquire(timeout=WAIT_S):
+            return ask()
+        try:
+            is_same = kept.mark == mark and time.monotonic() - kept.began <= OLDEST_S
+            if kept.found is None or not (is_same or kept.began >= asked_at):
+                began = time.monotonic()
+                kept.found, kept.mark, kept.began = ask(), mark, began
+            return kept.found
+        finally:
+            kept.lock.release()
+
+    def _at(self, key: Hashable) -> _Kept[T]:
+        with self._lock:
+            kept = self._kept.setdefault(key, _Kept())
+            self._kept.move_to_end(key)
+            if len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+            return kept

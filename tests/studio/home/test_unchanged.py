@@ -1,0 +1,173 @@
+"""What people see alike on Home is read once, never shows what has changed since, and never what is somebody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
+
+import pytest
+from django.db import connection, transaction
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from engine import failures, pauses
+from engine.models import Failure, Instance
+from engine.status.search import workflow_names
+from studio.frame import unchanged
+from studio.frame.unchanged import Unchanged
+from studio.home.attention import attention
+from studio.home.facts import facts_of
+from tests.studio import factories
+from tests.studio.home.conftest import Fail, Home
+
+pytestmark = pytest.mark.usefixtures("engine_db")
+
+
+def client_of(name: str, role: str = "operator") -> Client:
+    client = Client()
+    client.force_login(factories.person(role, name))
+    return client
+
+
+def in_thread(ask: Callable[[], object]) -> None:
+    """Run it over a connection of its own, which commits."""
+
+    def run() -> None:
+        try:
+            ask()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(run).result()
+
+
+def test_who_sees_the_same_does_not_read_it_again(fail: Fail) -> None:
+    fail(), fail()
+    ana, zoe = client_of("ana"), client_of("zoe")
+    first = Home(ana)
+    with CaptureQueriesContext(connection) as asked:
+        second = Home(zoe)
+    assert second.rows == first.rows
+    assert not [one["sql"] for one in asked if "array_agg(i.key" in one["sql"]]
+
+
+def test_each_write_is_on_the_next_page_whoever_writes_it(fail: Fail) -> None:
+    ana = client_of("ana")
+    for count in range(1, 4):
+        in_thread(fail)
+        assert [row.count for row in Home(ana).rows] == [str(count)]
+    pauses.pause("orders", by="zoe", reason="the provider is down")
+    assert "paused" in Home(ana).rows[0].line
+    Instance.objects.filter(status="errored").first().restart(by="zoe")  # type: ignore[union-attr]
+    assert [row.count for row in Home(ana).rows] == ["2"]
+
+
+def test_what_is_not_committed_is_seen_by_its_own_transaction_only(fail: Fail) -> None:
+    fail()
+    with transaction.atomic():
+        failures.resolve(Failure.objects.get().fingerprint, by="ana")
+        assert facts_of(workflow_names()).blocks == ()
+        seen: list[int] = []
+        in_thread(lambda: seen.append(len(facts_of(workflow_names()).blocks)))
+    assert seen == [1]
+    assert facts_of(workflow_names()).blocks == ()
+
+
+def test_an_old_snapshot_is_for_nobody_else(fail: Fail) -> None:
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        cursor.execute("SELECT count(*) FROM engine_instance")
+        in_thread(fail)
+        assert facts_of(["orders"]).blocks == ()
+    assert len(facts_of(["orders"]).blocks) == 1
+
+
+def test_what_one_person_started_or_may_answer_is_never_another_ones(fail: Fail) -> None:
+    fail(by="oli")
+    fail(message="no kit", by="zoe")
+    factories.request(factories.instance("waiting", workflow="orders"), assignees=["oli"])
+    olis, zoes = client_of("oli"), client_of("zoe")
+    for _ in range(2):
+        oli, zoe = Home(olis, "?who=mine"), Home(zoes, "?who=mine")
+        assert [row.title for row in oli.rows] == [
+            "charge_card: no answer within 5 s",
+            "Refund 1,240 € to ACME?",
+        ]
+        assert [row.title for row in zoe.rows] == ["charge_card: no kit"]
+        assert (oli.switch, zoe.switch) == ("Everything 3 Mine 2", "Everything 3 Mine 1")
+        assert "waits for you" in Home(olis).html
+        assert "waits for you" not in Home(zoes).html
+
+
+def test_who_may_see_other_workflows_is_shown_these_only(fail: Fail) -> None:
+    fail("orders"), fail("secret")
+    person = factories.person("operator", "ana")
+    for names in (["orders", "secret"], ["orders"], ["secret"], [], ["orders", "secret"]):
+        found = attention(names, person)
+        shares = {share.workflow for group in found.everything for share in group.shares}
+        assert sorted(shares) == names
+
+
+def test_rights_are_those_of_the_reader(fail: Fail) -> None:
+    fail(), fail()
+    operator, viewer = Home(client_of("ana")), Home(client_of("vic", "viewer"))
+    assert "disabled" not in operator.rows[0].html
+    assert "disabled" in viewer.rows[0].html
+
+
+def test_what_follows_from_the_clock_is_read_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, numbers = Unchanged[int](most=2), iter(range(10))
+    assert [kept.read("a", lambda: next(numbers)) for _ in range(2)] == [0, 0]
+    monkeypatch.setattr(unchanged, "OLDEST_S", -1.0)
+    assert kept.read("a", lambda: next(numbers)) == 1
+
+
+def test_no_more_is_kept_than_allowed() -> None:
+    kept, numbers = Unchanged[int](most=2), iter(range(10))
+    found = [kept.read(key, lambda: next(numbers)) for key in ("a", "b", "a", "c", "a", "b")]
+    assert found == [0, 1, 0, 2, 0, 3]
+
+
+def test_who_asks_meanwhile_shares_the_next_reading() -> None:
+    """The reading under way may lack what was written before they asked: one more is enough for all of them."""
+    kept, numbers = Unchanged[int](most=2), iter(range(10))
+    has_begun, may_end, all_ask = Event(), Event(), Barrier(6, timeout=30)
+
+    def slowly() -> int:
+        number = next(numbers)
+        has_begun.set()
+        assert may_end.wait(30)
+        return number
+
+    def ask() -> int:
+        try:
+            all_ask.wait()
+            return kept.read("a", slowly)
+        finally:
+            connection.close()
+
+    def first() -> int:
+        try:
+            return kept.read("a", slowly)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        leading = threads.submit(first)
+        assert has_begun.wait(30)
+        factories.instance("queued")  # what is being read now is not for those who ask from here on
+        others = [threads.submit(ask) for _ in range(5)]
+        all_ask.wait()
+        may_end.set()
+        found = [one.result() for one in others]
+    assert leading.result() == 0
+    assert found == [1] * 5
+
+
+def test_a_reading_that_fails_is_not_kept() -> None:
+    kept = Unchanged[int](most=2)
+    with pytest.raises(ValueError, match="no"):
+        kept.read("a", lambda: int("no"))
+    assert kept.read("a", lambda: 1) == 1
