@@ -37,6 +37,7 @@ class Start:
     params: Any
     id: str
     tags: Sequence[str]
+    at: str = ""
 
 
 def without_secrets(value: Any, root: Mapping[str, Any] | None) -> tuple[Any, bool]:
@@ -59,15 +60,16 @@ def copies(start: Start, root: Mapping[str, Any] | None, site: str) -> list[Copy
 
 def _url(start: Start, root: Mapping[str, Any] | None, site: str) -> Copy:
     address = site + reverse("studio:start", args=[start.workflow])
+    when = [("at", start.at)] if start.at else []
     if start.params is MISSING:
-        return Copy("URL", address)
+        return Copy("URL", f"{address}?{urlencode(when)}" if when else address)
     if not isinstance(start.params, dict) or any("." in name or not name for name in start.params):
         return Copy("URL", "", "Only an object with plain names fits into an address.")
     properties = shape_of(root, root).about.get("properties", {}) if root else {}
     pairs = [
         (f"p.{name}", value if _is_text(root, properties.get(name), value) else _line(value))
         for name, value in start.params.items()
-    ]
+    ] + when
     text = f"{address}?{urlencode(pairs)}" if pairs else address
     return (
         Copy("URL", text) if len(text) <= LONGEST_URL else Copy("URL", "", "It is too long for an address.")
@@ -92,6 +94,7 @@ def _curl(start: Start, site: str) -> Copy:
     fields: list[str] = [f'"id": {json.dumps(start.id)}'] if start.id else []
     fields += [] if start.params is MISSING else [f'"params": {_line(start.params)}']
     fields += [f'"tags": {json.dumps(list(start.tags), ensure_ascii=False)}'] if start.tags else []
+    fields += [f'"at": {json.dumps(start.at)}'] if start.at else []
     body = shlex.quote("{" + ", ".join(fields) + "}")
     address = f"{site}{reverse('studio:api-start', args=[start.workflow])}"
     return Copy("curl", f'curl -H "Authorization: Bearer $TOKEN" --json {body} \\\n  {shlex.quote(address)}')
@@ -103,6 +106,7 @@ def _python(start: Start) -> Copy:
     )
     arguments += [f"id={start.id!r}"] if start.id else []
     arguments += [f"tags={list(start.tags)!r}"] if start.tags else []
+    arguments += [f"at={start.at!r}"] if start.at else []
     named = f"workflows[{start.workflow!r}].start({', '.join(arguments)})"
     return Copy("Python", f"from engine import workflows\n\n{named}")
 
@@ -117,4 +121,5 @@ def _command(start: Start) -> Copy:
     parts += [] if start.params is MISSING else [shlex.quote(_line(start.params))]
     parts += [f"--id {shlex.quote(start.id)}"] if start.id else []
     parts += [f"--tag {shlex.quote(tag)}" for tag in start.tags]
+    parts += [f"--at {shlex.quote(start.at)}"] if start.at else []
     return Copy("Command line", " ".join(parts))
