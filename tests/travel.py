@@ -29,6 +29,9 @@ def age(instance: Instance, **duration: float) -> None:
     rows.filter(wake_at__isnull=False).update(wake_at=F("wake_at") - past)
     # All at once: as soon as it is due, a worker reads the rest.
     Instance.objects.filter(key=instance.key).update(
-        started_at=F("started_at") - past, wake_at=F("wake_at") - past, deadline_at=F("deadline_at") - past
+        started_at=F("started_at") - past,
+        starts_at=F("starts_at") - past,
+        wake_at=F("wake_at") - past,
+        deadline_at=F("deadline_at") - past,
     )
     notify.wake()

@@ -9,6 +9,7 @@ from engine.command import text, values
 from engine.command.address import take_origin
 from engine.command.subcommand import Options, Subcommand, Terminal
 from engine.status.json_text import Document
+from engine.values.moments import EXAMPLE
 
 EVER = "ever"
 
@@ -18,6 +19,7 @@ def _arguments(parser: ArgumentParser) -> None:
     values.take_value(parser, "params", "the params")
     parser.add_argument("--id", help="its id (default: generated)")
     parser.add_argument("--tag", action="append", help="a tag; repeatable")
+    parser.add_argument("--at", metavar="TIME", help=f"when it starts, such as {EXAMPLE} (default: now)")
     parser.add_argument(
         "--retention",
         action="append",
@@ -40,7 +42,9 @@ def retention_of(options: Options) -> dict[str, str | None] | None:
 
 
 def _lines(terminal: Terminal, found: Document, options: Options) -> Iterator[str]:
-    yield f"Started {text.named(found['instance'])}."
+    starts_at = found["instance"]["starts_at"]
+    when = f" It starts at {text.moment(starts_at)}." if starts_at else ""
+    yield f"Started {text.named(found['instance'])}.{when}"
 
 
 START = Subcommand("start", "start an instance", _arguments, _lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, TypedDict
 
 from typing_extensions import TypeVar  # with a default: annotations may leave the type out
@@ -36,10 +36,14 @@ class StartOptions(Origin, total=False):
     retention: Mapping[str, timedelta | float | str | None] | None
     """How long this instance is kept after its end, by final status; None as a duration means forever. None: the
     rules of the workflow."""
+    at: datetime | str | None
+    """When it starts: an aware datetime, or ISO 8601 with an offset, within 365 days. It is queued until then, and its
+    timeout counts from then. A moment in the past, or None: now."""
 
 
 class TagOptions(Origin, total=False):
     tags: Iterable[str] | None
+    at: datetime | str | None
 
 
 class StartItem(TypedDict, Generic[P], total=False):
@@ -53,6 +57,8 @@ class StartItem(TypedDict, Generic[P], total=False):
     """Labels to find the instance by."""
     retention: Mapping[str, Any] | None
     """How long this instance is kept after its end, by final status."""
+    at: datetime | str | None
+    """When it starts, as for `start`."""
 
 
 class StartError(TypedDict):

@@ -126,6 +126,8 @@ class Workflow(Generic[P, R]):
     def start(self, params: Any = None, **options: Unpack[StartOptions]) -> Instance[R]:
         """Start an instance and return it. In a transaction, it starts when the transaction commits.
 
+        With `at`, an aware datetime within 365 days, it stays queued until then, and its timeout counts from then.
+
         Raises InstanceExistsError for an id in use, and for invalid input InvalidNameError, InvalidParamsError,
         InvalidValueError or LimitError; then nothing is written. In a handler it raises BetweenStepsError.
         """
@@ -157,7 +159,7 @@ class Workflow(Generic[P, R]):
     ) -> tuple[Instance[R], bool]:
         """Return the instance with that id, started if there was none, and whether this call started it.
 
-        An existing instance is returned as it is, whatever its params. For invalid input, raises what `start`
+        An existing instance is returned as it is, whatever its params and `at`. For invalid input, raises what `start`
         raises: InvalidNameError, InvalidParamsError, InvalidValueError or LimitError.
         """
         return self.steering.get_or_start(self, id, params, **options)

@@ -10,7 +10,7 @@ from engine.values.states import FINAL_SQL
 TIMES = {
     "engine_instance": (
         "key",
-        ("created_at", "deadline_at", "finished_at", "paused_at", "started_at", "wake_at"),
+        ("created_at", "deadline_at", "finished_at", "paused_at", "started_at", "starts_at", "wake_at"),
     ),
     "engine_generation": ("instance_id", ("finished_at", "started_at")),
     "engine_step": ("instance_id", ("finished_at", "started_at", "wake_at")),
@@ -40,6 +40,16 @@ def _unreadable(table: str, key: str, columns: tuple[str, ...]) -> str:
 
 
 INVARIANTS = (
+    Invariant(
+        "I9",
+        "no-early-start",
+        "No instance runs before the time for which it was started.",
+        """
+        SELECT key, format('to start at %%s, started at %%s', starts_at, started_at) FROM engine_instance
+        WHERE started_at < starts_at
+           OR started_at IS NULL AND starts_at IS NOT NULL AND status = 'queued' AND wake_at < starts_at
+        """,
+    ),
     Invariant(
         "I7",
         "open-has-a-wake-up",

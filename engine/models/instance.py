@@ -43,9 +43,9 @@ class Instance(models.Model, Typed[Output_co]):
     Its methods control it; read its columns freely, and never save it.
     """
 
-    # `wake_at` drives everything: queued → now; sleeping, backing off, waiting with a timeout → the deadline; held by a
-    # worker → the end of its lease; paused and finished → NULL. A due instance is claimed if its workflow's limit
-    # allows it; until then it stays due, as queued.
+    # `wake_at` drives everything: queued → now, or when it is to start; sleeping, backing off, waiting with a timeout
+    # → the deadline; held by a worker → the end of its lease; paused and finished → NULL. A due instance is claimed if
+    # its workflow's limit allows it; until then it stays due, as queued.
 
     # Annotated for type checkers without the plugin of django-stubs, which infers what columns hold.
     key: models.BigAutoField[int, int] = models.BigAutoField(primary_key=True)
@@ -94,8 +94,8 @@ class Instance(models.Model, Typed[Output_co]):
     """The fingerprint of the handler that it runs with."""
 
     wake_at = models.DateTimeField(null=True)
-    """When it is due: now if queued, the end of a sleep or wait, or the end of the lease while a worker holds it.
-    NULL if nothing is planned."""
+    """When it is due: now or its start if queued, the end of a sleep or wait, or the end of the lease while a worker
+    holds it. NULL if nothing is planned."""
     deadline_at = models.DateTimeField(null=True)
     """When the timeout of its workflow ends it."""
     owner = models.IntegerField(null=True)
@@ -124,6 +124,8 @@ class Instance(models.Model, Typed[Output_co]):
 
     created_at: models.DateTimeField[datetime, datetime] = models.DateTimeField(db_default=Now())
     """When it was started."""
+    starts_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
+    """When it is due for the first time, if it was started for later; NULL: at once. A restart clears it."""
     started_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)
     """When a worker first ran it. A restart from the start begins anew."""
     paused_at: models.DateTimeField[datetime | None, datetime | None] = models.DateTimeField(null=True)

@@ -13,6 +13,7 @@ _FINAL = sorted(str(status) for status in FINAL)  # as migrations have it
 
 CONSTRAINTS: list[models.BaseConstraint] = [
     times("engine_instance", "created_at", "deadline_at", "finished_at", "paused_at", "started_at"),
+    times("engine_instance_start", "starts_at"),
     models.UniqueConstraint(fields=["workflow", "id"], name="engine_instance_id"),
     models.CheckConstraint(
         condition=Q(id__regex=r"^[A-Za-z0-9_][A-Za-z0-9_-]{0,99}$"), name="engine_instance_id_form"

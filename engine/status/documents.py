@@ -71,6 +71,7 @@ def instance(row: Instance) -> Document:
         "tags": row.tags,
         "started_by": row.started_by,
         "created_at": row.created_at,
+        "starts_at": row.starts_at,
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "wake_at": row.wake_at,

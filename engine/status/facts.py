@@ -107,6 +107,7 @@ class StatusFacts:
     finished_at: datetime | None = None
     paused_at: datetime | None = None
     wake_at: datetime | None = None
+    starts_at: datetime | None = None  # of one that was started for later and has not run
     servers: Servers = Servers()
     capacity: Capacity | None = None  # of a workflow with max_running
     hold: Hold | None = None  # of an instance that has not ended

@@ -157,6 +157,7 @@ def _facts(
         finished_at=instance.finished_at,
         paused_at=instance.paused_at,
         wake_at=instance.wake_at,
+        starts_at=None if instance.started_at else instance.starts_at,
         servers=servers,
         capacity=capacity,
         hold=hold,

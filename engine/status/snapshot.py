@@ -83,7 +83,7 @@ def _as_it_was(newest: Instance, kept: Any) -> Instance:
         if name not in deferred and hasattr(kept, name):
             setattr(past, name, getattr(kept, name))
     past.waiting_for = past.ends_as = ""
-    past.wake_at = past.paused_at = past.deadline_at = past.owner = None
+    past.wake_at = past.paused_at = past.deadline_at = past.owner = past.starts_at = None
     past.quarantined = past.notify_pending = False
     return past
 

@@ -1,6 +1,7 @@
 """The database's clock, the only one that decides what is due."""
 
 from datetime import datetime
+from functools import cached_property
 
 from django.db import connection
 from django.db.models import DateTimeField, Func
@@ -16,6 +17,14 @@ class ClockTimestamp(Func):
     function = "clock_timestamp"
     arity = 0
     output_field = DateTimeField()
+
+
+class ClockReading:
+    """The database's time as it was when it was first asked for."""
+
+    @cached_property
+    def now(self) -> datetime:
+        return database_time()
 
 
 def database_time() -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 from django.db import connection
@@ -14,6 +15,7 @@ from engine.declare.params import validate_params as validate_params
 from engine.declare.registry import Workflow
 from engine.models import Instance
 from engine.steer import audit, by_name, notify, sql
+from engine.steer.clock import ClockReading
 from engine.values import between_steps
 from engine.values.argument import Argument
 from engine.values.errors import (
@@ -26,6 +28,7 @@ from engine.values.errors import (
     RepriseError,
 )
 from engine.values.identity import check_instance_id, check_tags, new_instance_id
+from engine.values.moments import check_start, read_moment
 from engine.values.retention_rules import own_retention
 from engine.values.serialization import decode
 
@@ -43,6 +46,7 @@ class _New:
     params: str
     tags: list[str]
     retention: dict[str, float | None] | None
+    starts_at: datetime | None
 
 
 def start(
@@ -52,18 +56,21 @@ def start(
     id: str | None = None,
     tags: Iterable[str] | None = None,
     retention: Mapping[str, Any] | None = None,
+    at: datetime | str | None = None,
     by: object = None,
     reason: str = "",
 ) -> Instance:
     """Start an instance. In a transaction, it starts when the transaction commits.
 
     `retention` overrides how long this instance is kept after its end: durations by final status, None means forever.
+    With `at`, it stays queued until then, and its timeout counts from then: an aware datetime or its text, within 365
+    days. A moment in the past is now.
 
     Raises InstanceExistsError for an id in use, and for invalid input InvalidNameError, InvalidParamsError,
     InvalidValueError or LimitError; then nothing is written.
     """
     between_steps.refuse("start")
-    new = _checked(workflow, params, id, tags, retention)
+    new = _checked(workflow, params, id, tags, retention, at)
     created = _insert(workflow, [new], audit.Cause.of(by, reason))
     if not created:
         raise InstanceExistsError(workflow.name, new.id)
@@ -76,15 +83,17 @@ def get_or_start(
     params: object = None,
     *,
     tags: Iterable[str] | None = None,
+    at: datetime | str | None = None,
     by: object = None,
     reason: str = "",
 ) -> tuple[Instance, bool]:
     """Return the instance with that id, started if there was none, and whether this call started it.
 
-    An existing instance is returned as it is, whatever its params. For invalid input, raises the errors of `start`.
+    An existing instance is returned as it is, whatever its params and its `at`. For invalid input, raises the errors
+    of `start`.
     """
     between_steps.refuse("get_or_start")
-    new, cause = _checked(workflow, params, id, tags), audit.Cause.of(by, reason)
+    new, cause = _checked(workflow, params, id, tags, at=at), audit.Cause.of(by, reason)
     created = _insert(workflow, [new], cause)
     return (created[0], True) if created else (get(workflow, new.id), False)
 
@@ -111,10 +120,11 @@ def start_many(
     between_steps.refuse("start_many")
     cause, errors = audit.Cause.of(by, reason), list[StartError]()
     accepted: dict[int, _New] = {}
+    clock = ClockReading()
     with Argument("items"):
         for index, item in enumerate(_bounded(items)):
             try:
-                accepted[index] = _checked_item(workflow, item)
+                accepted[index] = _checked_item(workflow, item, clock)
             except RepriseError as problem:
                 errors.append(_error(index, _id_of(item), problem))
     # Of two items with the same id, the first wins; for the second the id is in use, as it would be in two calls.
@@ -136,23 +146,35 @@ def _checked(
     id: str | None,
     tags: Iterable[str] | None,
     retention: Mapping[str, Any] | None = None,
+    at: object = None,
+    clock: ClockReading | None = None,
 ) -> _New:
     with Argument("id"):
         chosen = new_instance_id() if id is None else check_instance_id(id)
     with Argument("retention"):
         own = own_retention(workflow.retention, retention)
+    with Argument("at"):
+        moment = None if at is None else check_start(read_moment(at), (clock or ClockReading()).now)
     with Argument("params"):
         text = validate_params(workflow, params)
     with Argument("tags"):
-        return _New(chosen, text, check_tags(tags), own)
+        return _New(chosen, text, check_tags(tags), own, moment)
 
 
-def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any]) -> _New:
-    unknown = set(item) - {"params", "id", "tags", "retention"} if isinstance(item, Mapping) else {"?"}
+def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any], clock: ClockReading) -> _New:
+    unknown = set(item) - {"params", "id", "tags", "retention", "at"} if isinstance(item, Mapping) else {"?"}
     if unknown:
-        rule = "An item is a dict with params, id, tags and retention, all optional."
+        rule = "An item is a dict with params, id, tags, retention and at, all optional."
         raise InvalidValueError("$", "invalid_item", rule, what="item")
-    return _checked(workflow, item.get("params"), item.get("id"), item.get("tags"), item.get("retention"))
+    return _checked(
+        workflow,
+        item.get("params"),
+        item.get("id"),
+        item.get("tags"),
+        item.get("retention"),
+        item.get("at"),
+        clock,
+    )
 
 
 def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
@@ -188,6 +210,7 @@ def _execute(
         "params": [new.params for new in batch],
         "tags": [json.dumps(new.tags) for new in batch],
         "retentions": [None if new.retention is None else json.dumps(new.retention) for new in batch],
+        "moments": [new.starts_at for new in batch],
         "max_payload": notify.MAX_PAYLOAD,
     }
     with connection.cursor() as cursor:
@@ -199,7 +222,7 @@ def _instance(
     workflow: Workflow[Any, Any], new: _New, cause: audit.Cause, written: Sequence[Any]
 ) -> Instance:
     """Build the written instance without reading it again; all other fields have the model's defaults."""
-    key, wake_at, deadline_at, created_at = written
+    key, wake_at, deadline_at, created_at, starts_at = written
     instance = Instance(
         key=key,
         workflow=workflow.name,
@@ -212,6 +235,7 @@ def _instance(
         wake_at=wake_at,
         deadline_at=deadline_at,
         created_at=created_at,
+        starts_at=starts_at,
     )
     instance._state.adding, instance._state.db = False, connection.alias
     return instance

@@ -9,26 +9,31 @@ NOTIFY = """
 SELECT pg_notify(hint.channel, hint.payload) FROM unnest(%s::text[], %s::text[]) AS hint (channel, payload)
 """
 
-# Starts any number of instances and notifies. The ORM's `ignore_conflicts` does not return which rows it wrote, and has
-# no clock_timestamp(). Ids in use give no row, even if the other transaction commits while this one waits for it.
+# Starts any number of instances, at once or for later, and notifies. The ORM's `ignore_conflicts` does not return which
+# rows it wrote, and has no clock_timestamp(). Ids in use give no row, even if the other transaction commits while this
+# one waits for it.
 # Inserted in the order of their ids, so that two batches with common ids cannot deadlock. In one statement, which
 # outside of a transaction is one round trip and one commit; therefore the audit trail's rows, if somebody started the
 # instances, are written here as well.
 START = """
 WITH written AS (
     INSERT INTO engine_instance
-        (workflow, id, status, params, tags, started_by, code, retention, wake_at, deadline_at, created_at)
+        (workflow, id, status, params, tags, started_by, code, retention, wake_at, deadline_at, created_at,
+         starts_at)
     SELECT %(workflow)s, item.id, 'queued', item.params::json,
            ARRAY(SELECT json_array_elements_text(item.tags::json)), %(started_by)s, %(code)s,
-           item.retention::json, item.now, item.now + %(timeout)s::interval, item.now
+           item.retention::json, greatest(item.now, item.at),
+           greatest(item.now, item.at) + %(timeout)s::interval, item.now,
+           CASE WHEN item.at > item.now THEN item.at END
     FROM (
         SELECT *, clock_timestamp() AS now
-        FROM unnest(%(ids)s::text[], %(params)s::text[], %(tags)s::text[], %(retentions)s::text[])
-            AS given (id, params, tags, retention)
+        FROM unnest(%(ids)s::text[], %(params)s::text[], %(tags)s::text[], %(retentions)s::text[],
+                %(moments)s::timestamptz[])
+            AS given (id, params, tags, retention, at)
         ORDER BY id
     ) AS item
     ON CONFLICT (workflow, id) DO NOTHING
-    RETURNING id, key, wake_at, deadline_at, created_at
+    RETURNING id, key, wake_at, deadline_at, created_at, starts_at
 ), audited AS (
     INSERT INTO engine_audit
         (verb, actor, user_key, workflow, instance_id, instance_key, before, after, outcome, reason)
@@ -107,7 +112,7 @@ UPDATE engine_instance i SET
     generation = i.generation + 1, status = 'queued', wake_at = clock_timestamp(),
     output = NULL, error = NULL, pause_reason = NULL, rollback = '', ends_as = '', unreached = '{{}}', waiting_for = '',
     quarantined = false, released_in = NULL,
-    started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL,
+    started_at = CASE WHEN %(keeps)s THEN i.started_at END, finished_at = NULL, paused_at = NULL, starts_at = NULL,
     owner = NULL, fence = i.fence + 1, signals = i.signals + 1,
     notify_pending = i.notify_pending OR i.parent_key IS NOT NULL
         OR EXISTS (SELECT FROM engine_instance child WHERE child.parent_key = i.key)
@@ -119,7 +124,7 @@ UPDATE engine_instance i SET
         ELSE i.deadline_at - coalesce((
             SELECT max(a.at) FROM engine_audit a
             WHERE a.instance_key = i.key AND a.verb = 'restart' AND a.outcome = 'done'
-        ), i.created_at) END,
+        ), i.starts_at, i.created_at) END,
     is_tied = i.is_tied AND EXISTS (
         SELECT FROM engine_instance p JOIN engine_step s ON s.instance_id = p.key AND s.generation = p.generation
         WHERE p.key = i.parent_key AND p.generation = i.parent_generation AND s.seq = i.parent_step

@@ -46,7 +46,8 @@ ended_steps AS (
     RETURNING i.key, e.owner
 )"""
 
-# Continue after a pause, due at once. `resuming` has key, generation and paused_at; `resumed` has key.
+# Continue after a pause, due at once, or when it is to start. `resuming` has key, generation and paused_at; `resumed`
+# has key.
 #
 # Waits are extended by the time paused, fixed moments are not. The same time for all steps keeps their order.
 RESUMED = f"""
@@ -58,7 +59,8 @@ shifted_steps AS (
       AND s.wake_at IS NOT NULL AND NOT s.wake_is_fixed
 ), resumed AS (
     UPDATE engine_instance i SET
-        status = 'queued', wake_at = clock_timestamp(), paused_at = NULL, pause_reason = NULL, signals = i.signals + 1
+        status = 'queued', wake_at = greatest(clock_timestamp(), i.starts_at), paused_at = NULL, pause_reason = NULL,
+        signals = i.signals + 1
     FROM resuming r WHERE i.key = r.key
     RETURNING i.key
 )"""

@@ -16,7 +16,6 @@ from engine.testing.crashes import Crash
 from engine.testing.errors import WorkflowTestError
 from engine.testing.loop import StandingLoop
 from engine.testing.worker import InlineWorker, Setting
-from engine.values.states import InstanceStatus
 
 MAX_MOVES = 10_000  # jumps of the clock in one run
 
@@ -58,7 +57,7 @@ class Running:
             raise WorkflowTestError(f"The clock is at {now} and does not go back to {said}.")
         while not self.is_down:
             self._work()
-            due = Instance.objects.filter(status=InstanceStatus.WAITING, wake_at__lte=moment)
+            due = Instance.objects.filter(waiting.PARKED, wake_at__lte=moment)
             first = due.order_by("wake_at").values_list("wake_at", flat=True).first()
             if first is None:
                 break

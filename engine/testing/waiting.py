@@ -13,6 +13,8 @@ from engine.testing.errors import WorkflowTestError
 from engine.testing.mocks import Mock
 from engine.values.states import FINAL, InstanceStatus, RollbackState, StepKind, StepStatus
 
+STARTS_LATER = Q(status=InstanceStatus.QUEUED, starts_at__isnull=False, started_at__isnull=True)
+PARKED = Q(status=InstanceStatus.WAITING) | STARTS_LATER
 PASSES = [StepKind.DO, StepKind.SLEEP]  # steps that wait only for a time
 
 
@@ -74,15 +76,18 @@ def waits(instance: Instance) -> list[Wait]:
 def next_moment(forced: Iterable[Mock], *, skips_time: bool) -> datetime | None:
     """Return the next moment to which a test can jump; None if there is none.
 
-    These are sleeps, back-offs and forced timeouts. What is due on the way there comes first.
+    These are sleeps, back-offs, starts at a time and forced timeouts. What is due on the way there comes first.
     """
     steps = _waiting().filter(instance__status=InstanceStatus.WAITING)
     passing = Q(kind__in=PASSES) | Q(rollback=RollbackState.RUNNING)
-    is_passing = skips_time and steps.filter(passing, wake_at__isnull=False).exists()
+    is_passing = skips_time and (
+        steps.filter(passing, wake_at__isnull=False).exists()
+        or Instance.objects.filter(STARTS_LATER).exists()
+    )
     timeouts = [(mock, step) for mock in forced for step in _meant(steps, mock)]
     if not is_passing and not timeouts:
         return None
-    waiting = Instance.objects.filter(status=InstanceStatus.WAITING)
+    waiting = Instance.objects.filter(PARKED)
     found: datetime | None = waiting.aggregate(first=Min("wake_at"))["first"]
     for mock, step in timeouts:
         mock.used += step.wake_at == found

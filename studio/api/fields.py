@@ -13,6 +13,7 @@ from engine.steer import pauses
 from engine.steer.audit import MAX_REASON
 from engine.steer.notes import MAX_NOTE
 from engine.values.identity import MAX_DEDUP_KEY, MAX_EVENT_TYPE, MAX_TAG, MAX_TAGS
+from engine.values.moments import EXAMPLE
 from engine.values.states import EventState, StepKind, StepStatus
 from studio.api.cursors import Cursor, InOrder, Named, Place
 from studio.frame import addresses
@@ -85,6 +86,13 @@ class Start(Body):
         description="How long it is kept after its end: durations by final status; null means forever.",
         json_schema_extra={"anyOf": [DURATIONS, {"type": "null"}]},
         examples=[{"complete": "7d", "errored": None}],
+    )
+    at: str | None = Field(
+        None,
+        description="When it starts, with its offset from UTC, within 365 days. It is queued until then, and its "
+        "timeout counts from then. A moment in the past is now.",
+        json_schema_extra={"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]},
+        examples=[EXAMPLE],
     )
 
 

@@ -33,12 +33,17 @@ def _queued(
     """Yield how long the instance waited for its first step."""
     ran = [line.step.started_at for line in lines if line.step.kept_from is None]
     until = min(ran, default=end)
-    if until > start and (ran or not found.instance.is_finished):
+    is_to_come = (found.facts.starts_at or start) > found.facts.now
+    if until > start and not is_to_come and (ran or not found.instance.is_finished):
         yield timeline.Stretch("queued", "queued", start, until, is_open=not ran)
 
 
 def _origin(found: Record) -> datetime:
-    return found.began_at if found.generations.shown > 1 else found.instance.created_at
+    if found.generations.shown > 1:
+        return found.began_at
+    at = found.instance.starts_at
+    # The wait for its time is no wait for a worker.
+    return at if at is not None and at <= found.facts.now else found.instance.created_at
 
 
 def _span(found: Record, lines: Sequence[Line], *, is_newest: bool) -> tuple[datetime, datetime]:

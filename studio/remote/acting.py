@@ -24,6 +24,7 @@ def start(client: Client, options: Options) -> Document:
             id=options["id"],
             tags=options["tag"],
             retention=retention_of(options),
+            at=options["at"],
             reason=options["reason"],
         )
     except NotFoundError as error:

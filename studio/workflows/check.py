@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+
+from django.utils import timezone
 
 from engine.declare.registry import Workflow
 from engine.lints import step_names
@@ -38,6 +41,7 @@ class Findings:
     unknown: list[str]  # fields that the schema does not name
     copies: list[Copy]
     has_secrets: bool
+    starts_at: datetime | None  # None: at once
 
 
 def findings(workflow: Workflow[Any, Any], typed: Typed, checked: Checked, site: str) -> Findings:
@@ -49,7 +53,7 @@ def findings(workflow: Workflow[Any, Any], typed: Typed, checked: Checked, site:
     last = newest(workflow)
     differs, more = _since(last, masked, takes_params=workflow.takes_params)
     bare, has_secrets = without_secrets(value, root)
-    start = Start(workflow.name, bare, typed.id, typed.tag_list)
+    start = Start(workflow.name, bare, typed.id, typed.tag_list, typed.at.text)
     steps = step_names(workflow)
     return Findings(
         servers=servers_of([workflow.name])[workflow.name],
@@ -62,6 +66,7 @@ def findings(workflow: Workflow[Any, Any], typed: Typed, checked: Checked, site:
         unknown=unknown_fields(root, value),
         copies=copies(start, root, site) if checked.is_good else [],
         has_secrets=has_secrets,
+        starts_at=typed.at.after(timezone.now()) if checked.is_good else None,
     )
 
 

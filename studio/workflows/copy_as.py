@@ -45,6 +45,7 @@ class Start:
     params: Any
     id: str
     tags: Sequence[str]
+    at: str = ""
 
 
 def without_secrets(value: Any, root: Mapping[str, Any] | None) -> tuple[Any, bool]:
@@ -83,13 +84,14 @@ def _url(start: Start, root: Mapping[str, Any] | None, site: str) -> Copy:
     address = site + reverse("studio:start", args=[start.workflow])
     left_out = [name for name, given in (("ID", start.id), ("tags", start.tags)) if given]
     note = f"Without its {' and '.join(left_out)}." if left_out else ""
+    when = [("at", start.at)] if start.at else []
     if start.params is MISSING:
-        return Copy(URL, address, note)
+        return Copy(URL, f"{address}?{urlencode(when)}" if when else address, note)
     example = document_of(example_text(root)) if root is not None else None
     if root is None or example is None or not isinstance(start.params, dict):
         return Copy(URL, "", "Only an object fits into an address.")
     pairs = pairs_of(root, without_secrets(example.value, root)[0], start.params)
-    text = f"{address}?{urlencode(pairs)}" if pairs else address
+    text = f"{address}?{urlencode([*pairs, *when])}" if pairs or when else address
     if len(pairs) > MOST_VALUES or len(text) > LONGEST_URL:
         return Copy(URL, "", f"An address has at most {MOST_VALUES} values and {LONGEST_URL:,} characters.")
     opened = fill(root, example.value, QueryDict(urlencode(pairs))).document
@@ -103,6 +105,7 @@ def _curl(start: Start, params: str, site: str) -> Copy:
     fields: list[str] = [f'"id": {json.dumps(start.id)}'] if start.id else []
     fields += [] if start.params is MISSING else [f'"params": {params}']
     fields += [f'"tags": {json.dumps(list(start.tags), ensure_ascii=False)}'] if start.tags else []
+    fields += [f'"at": {json.dumps(start.at)}'] if start.at else []
     body = shlex.quote("{" + ", ".join(fields) + "}")
     address = f"{site}{reverse('studio:api-start', args=[start.workflow])}"
     return Copy(CURL, f'curl -H "Authorization: Bearer $TOKEN" --json {body} \\\n  {shlex.quote(address)}')
@@ -114,6 +117,7 @@ def _python(start: Start) -> Copy:
     )
     arguments += [f"id={start.id!r}"] if start.id else []
     arguments += [f"tags={list(start.tags)!r}"] if start.tags else []
+    arguments += [f"at={start.at!r}"] if start.at else []
     named = f"workflows[{start.workflow!r}].start({', '.join(arguments)})"
     return Copy(PYTHON, f"from engine import workflows\n\n{named}")
 
@@ -126,6 +130,7 @@ def _plain(value: Any) -> Any:
 def _command(start: Start, params: str) -> Copy:
     """Return the command. An option is one word with its value, which may begin with a dash, as may a number."""
     options = [f"--id={shlex.quote(start.id)}"] if start.id else []
+    options += [f"--at={shlex.quote(start.at)}"] if start.at else []
     options += [f"--tag={shlex.quote(tag)}" for tag in start.tags]
     named = [start.workflow, *([params] if params else [])]
     words = [*options, *(["--"] if params.startswith("-") else []), *map(shlex.quote, named)]

@@ -25,6 +25,7 @@ from studio.frame.pieces import page
 from studio.workflows.check import findings
 from studio.workflows.prefill import prefill
 from studio.workflows.queries import overviews
+from studio.workflows.start_at import StartAt
 from studio.workflows.start_form import Typed, already_started, check_start, without_secrets
 
 
@@ -61,7 +62,12 @@ def _start(
 ) -> HttpResponse:
     try:
         instance = launch.start(
-            workflow, checked.value, id=typed.id or typed.token, tags=typed.tag_list, by=request.user
+            workflow,
+            checked.value,
+            id=typed.id or typed.token,
+            tags=typed.tag_list,
+            at=typed.at.text or None,
+            by=request.user,
         )
     except InstanceExistsError:
         before = already_started(workflow, typed, checked.value, request.user)
@@ -74,7 +80,8 @@ def _start(
         return _start(request, workflow, fresh, checked)
     except RepriseError as error:
         return _refused(request, workflow, typed, Checked(None, (Problem("params", str(error)),)))
-    note(request, f"Started {instance.id}.")
+    is_later = instance.starts_at is not None
+    note(request, f"{instance.id} is queued until its time." if is_later else f"Started {instance.id}.")
     return HttpResponseRedirect(instance.get_absolute_url())
 
 
@@ -89,7 +96,7 @@ def _fresh(request: HttpRequest, workflow: Workflow[Any, Any]) -> HttpResponse:
     root = workflow.params_schema()
     begun = prefill(workflow, root, request.GET)
     form = JsonForm.fresh(root, begun.text, request.GET.get("tab", ""))
-    typed = Typed(form, "", "", new_token())
+    typed = Typed(form, "", "", new_token(), StartAt.read(request.GET.get("at", "")))
     checked = check_start(workflow, typed)
     return _form(request, workflow, typed, checked, is_fresh=True, said=begun.notes)
 

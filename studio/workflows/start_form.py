@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils import timezone
+
 from engine.declare import secrets
 from engine.declare.registry import Workflow
 from engine.models import Instance
@@ -26,6 +28,7 @@ from studio.forms.json_form import JsonForm
 from studio.forms.json_text import placed, read_text
 from studio.forms.tokens import token_of
 from studio.forms.typed_secrets import together
+from studio.workflows.start_at import StartAt
 
 CLOCKS_APART_MS = 5_000
 
@@ -38,6 +41,7 @@ class Typed:
     id: str
     tags: str
     token: str
+    at: StartAt
 
     @classmethod
     def of(cls, workflow: Workflow[Any, Any], given: Mapping[str, str]) -> Typed:
@@ -46,6 +50,7 @@ class Typed:
             id=given.get("id", "").strip(),
             tags=given.get("tags", "").strip(),
             token=token_of(given.get("token", "")),
+            at=StartAt.of(given),
         )
 
     @property
@@ -59,10 +64,12 @@ class Typed:
 
 
 def check_start(workflow: Workflow[Any, Any], typed: Typed) -> Checked:
-    """Validate everything before a start: syntax, schema, id, tags."""
+    """Validate everything before a start: syntax, schema, id, tags, time."""
     params = check_params(workflow, typed.text)
     wrong = typed.form.placed([*typed.form.problems, *params.problems])
     problems = [*wrong, *_id_problems(workflow, typed.id), *_tag_problems(typed.tag_list)]
+    if when := typed.at.problem(timezone.now()):
+        problems.append(Problem("at", when))
     return Checked(params.value, tuple(problems[:MOST_PROBLEMS]))
 
 
@@ -78,7 +85,7 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
     """Return the instance that this form has already started, by a double click or when sent again.
 
     The form contains the id of its instance, so the database lets it start only once. An instance of another user or
-    with other parameters does not count.
+    with other parameters or another time does not count.
     """
     try:
         wanted = check_instance_id(typed.id or typed.token)
@@ -91,6 +98,7 @@ def already_started(workflow: Workflow[Any, Any], typed: Typed, value: Any, user
         same = secrets.are_equal(found.params, decode(launch.validate_params(workflow, value)))
     except SecretKeyError:  # cannot compare
         return None
+    same = same and typed.at.is_of(found)
     return found if same and (not typed.id or _is_younger(found, typed.token)) else None
 
 

@@ -645,6 +645,16 @@ def _moment_of_a_log_line_before_its_time() -> None:
     Log.objects.create(instance=row_of(), generation=1, level="info", message="", at=NOW.replace(year=1969))
 
 
+@plants("no-early-start")
+def _a_start_before_its_time() -> None:
+    running(started_at=NOW, starts_at=NOW + timedelta(hours=1))
+
+
+@plants("no-early-start")
+def _a_wake_up_before_its_start() -> None:
+    row_of(wake_at=NOW, starts_at=NOW + timedelta(hours=1))
+
+
 @plants("ends-are-reported")
 def _parked_on_a_child_that_has_ended() -> None:
     parent = waiting(waiting_for="child")

@@ -112,3 +112,28 @@ def test_where_nothing_is_due_a_claim_and_what_is_asked_between_claims_cost_a_lo
         assert index in {node.get("Index Name") for node in nodes(plan)}, statement
         assert "Seq Scan" not in {kind for kind, _ in scans(plan)}, statement
         assert buffers(plan) < most, statement
+
+
+def test_thousands_that_start_later_cost_a_claim_nothing() -> None:
+    """Also just before their time, when sleepers of that moment would be claimed in advance."""
+    fill(due=80)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE engine_instance SET starts_at = at, wake_at = at FROM (SELECT now() + interval '1 hour' AS at)"
+            " AS later WHERE status = 'queued'"
+        )
+        cursor.execute("VACUUM ANALYZE engine_instance")
+    plan = claim(64)
+    assert (plan["Actual Rows"], scans(plan)[0]) == (0, ("Index Scan", "engine_instance_due"))
+    assert buffers(plan) < 60
+    parameters = {"unlimited": WORKFLOWS, "ahead": 0.2}
+    plan = explain(claim_sql.NEXT_DUE, parameters)
+    assert "Seq Scan" not in {kind for kind, _ in scans(plan)}
+    assert buffers(plan) < 60
+    with connection.cursor() as cursor:
+        cursor.execute(claim_sql.NEXT_DUE, parameters)
+        cursor.execute(
+            "SELECT %s = (extract(epoch FROM min(starts_at)) * 1000000)::bigint FROM engine_instance",
+            [cursor.fetchone()[0]],
+        )
+        assert cursor.fetchone() == (True,), "not in advance"

@@ -32,6 +32,7 @@ ENGINE = (
     "0012_bulk",
     "0013_waiting",
     "0014_cheaper_counts",
+    "0015_start_later",
 )
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)

@@ -12,6 +12,7 @@ from engine.status.sentences.sentence import Code, Moment, as_text
 from engine.status.sentences.status_line import short_line, status_line
 
 NOW = datetime(2026, 11, 21, 14, 3, tzinfo=UTC)
+LATER = NOW + timedelta(hours=3)
 
 
 def facts(status: str, **given: Any) -> StatusFacts:
@@ -174,6 +175,28 @@ SENTENCES = [
         "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
     ),
     (
+        facts("queued", wake_at=LATER, starts_at=LATER),
+        "Starts in 3 h 00 m (2026-11-21 17:03:00 UTC).",
+    ),
+    (
+        facts("queued", wake_at=LATER, starts_at=LATER, servers=Servers()),
+        "Starts in 3 h 00 m (2026-11-21 17:03:00 UTC). No worker serves “orders” now.",
+    ),
+    (
+        facts(
+            "queued", wake_at=LATER, starts_at=LATER, hold=Hold("ana", NOW, "stock-taking"), servers=Servers()
+        ),
+        (
+            "Starts in 3 h 00 m (2026-11-21 17:03:00 UTC). It is held then: workflow “orders” is paused by ana since "
+            "2026-11-21 14:03:00 UTC: “stock-taking”."
+        ),
+    ),
+    (
+        # Its time has come: it waits for a worker since then.
+        facts("queued", wake_at=NOW - timedelta(seconds=38), starts_at=NOW - timedelta(seconds=38)),
+        "Waiting for a worker for 38 s. 3 workers serve “orders”, 12 of 192 slots busy.",
+    ),
+    (
         facts("queued", servers=Servers(count=1, slots=64, held=64, is_full=True)),
         "Waiting for a worker for 38 s. 1 worker serves “orders”, all 64 slots busy.",
     ),
@@ -325,6 +348,7 @@ def test_a_body_that_runs_is_spoken_of_before_a_wait_beside_it() -> None:
     ("facts", "expected"),
     [
         (facts("queued", servers=Servers()), "no worker serves it"),
+        (facts("queued", starts_at=LATER, hold=HOLD), "starts in 3 h 00 m"),
         (facts("queued", servers=Servers(is_starting=True)), "its workers are starting"),
         (facts("queued", capacity=Capacity(limit=5, held=5)), "held back: 5 of 5 run"),
         (facts("queued", capacity=Capacity(limit=5, held=4)), "waits for a worker"),

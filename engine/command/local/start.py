@@ -21,6 +21,7 @@ def start(options: Options) -> Document:
         id=options["id"],
         tags=options["tag"],
         retention=retention_of(options),
+        at=options["at"],
         **origin(options),
     )
     return {"instance": documents.instance(instance)}

@@ -5,6 +5,8 @@ Pure: plain data in, a sentence in parts out. Pages and the command line share i
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from engine.status.facts import Hold, LastAction, Rollback, Servers, StatusFacts
 from engine.status.sentences.bidi import isolated
 from engine.status.sentences.sentence import (
@@ -98,6 +100,8 @@ def _rollback(rollback: Rollback, facts: StatusFacts) -> Sentence:
 
 
 def _queued(facts: StatusFacts) -> Sentence:
+    if (later := starts_later(facts)) is not None:
+        return _to_start(facts, later)
     if facts.hold is not None:
         return ("Held: ", *_held(facts, facts.hold))
     since, servers = facts.wake_at or facts.created_at, facts.servers
@@ -124,6 +128,17 @@ def _queued(facts: StatusFacts) -> Sentence:
         Code(facts.workflow),
         f", {busy(servers)}.",
     )
+
+
+def starts_later(facts: StatusFacts) -> datetime | None:
+    """Return when a queued instance is to start, if that time has not come."""
+    is_to_come = facts.status == "queued" and facts.starts_at is not None and facts.starts_at > facts.now
+    return facts.starts_at if is_to_come else None
+
+
+def _to_start(facts: StatusFacts, at: datetime) -> Sentence:
+    held: Sentence = () if facts.hold is None else (" It is held then: ", *_held(facts, facts.hold))
+    return ("Starts ", Moment("until", at), " (", Moment("moment", at), ").", *held, *_nobody(facts))
 
 
 def _held(facts: StatusFacts, hold: Hold) -> Sentence:
@@ -294,6 +309,8 @@ def _short(facts: StatusFacts) -> Sentence:
 
 
 def _queued_short(facts: StatusFacts) -> Sentence:
+    if (later := starts_later(facts)) is not None:
+        return ("starts ", Moment("until", later))
     if facts.hold is not None:
         return (HELD,)
     if not facts.servers.count:

@@ -118,11 +118,16 @@ LOCK = f"""
 """
 
 
+# An instance that was started for later, and has not run yet.
+_STARTS_LATER = "(i.starts_at IS NOT NULL AND i.started_at IS NULL)"
+
+
 # The oldest due instances of the workflows without a limit. One index range per workflow, so that the index provides
 # the order and a backlog of any size costs the same; rows beyond the outer LIMIT are unlocked at the end of the
 # statement. The sub-select around clock_timestamp() makes it a single value that the index can use. Instances due
-# within `ahead` seconds are also claimed: replayed in advance, they continue exactly when they are due. Queued
-# instances are left to other shifts for `late_new` seconds.
+# within `ahead` seconds are also claimed: replayed in advance, they continue exactly when they are due. Those that were
+# started for later are not, because their handlers would begin too early. Queued instances are left to other shifts for
+# `late_new` seconds.
 def _unlimited(which: str) -> str:
     def oldest(among: str) -> str:
         return f"""CROSS JOIN LATERAL (
@@ -131,7 +136,7 @@ def _unlimited(which: str) -> str:
               AND i.owner IS NULL AND {which} AND (
                 i.status <> 'queued'
                 OR i.wake_at <= (SELECT clock_timestamp() - %(late_new)s * interval '1 second')
-              )
+              ) AND (NOT {_STARTS_LATER} OR i.wake_at <= (SELECT clock_timestamp()))
             ORDER BY i.wake_at LIMIT %(limit)s
             FOR NO KEY UPDATE SKIP LOCKED
         ) d"""
@@ -229,10 +234,13 @@ HOLD_BACK = f"""
 """
 
 
-# When the next instance may be claimed, in microseconds, for the wait between claims: `ahead` seconds before it is due.
-def _next(among: str) -> str:
+# When the next instance may be claimed, in microseconds, for the wait between claims: `ahead` seconds before it is due,
+# and not before it is due if it is to start then.
+def _next(among: str, ahead: str = "%(ahead)s") -> str:
     return f"""CROSS JOIN LATERAL (
-            SELECT {microseconds("wake_at")} AS us FROM engine_instance i
+            SELECT {microseconds("wake_at")}
+                - (CASE WHEN {_STARTS_LATER} THEN least({ahead}, 0) ELSE {ahead} END * 1000000)::bigint AS us
+            FROM engine_instance i
             WHERE {among} AND i.wake_at IS NOT NULL AND i.owner IS NULL AND NOT i.quarantined
             ORDER BY i.wake_at LIMIT 1
         ) d"""
@@ -245,17 +253,19 @@ NEXT_DUE = f"""
     ), (
         SELECT min(d.us) FROM engine_workflow_pause AS w {_next("i.released_in = w.key")}
         WHERE w.workflow = ANY (%(unlimited)s::text[])
-    )) - (%(ahead)s * 1000000)::bigint
+    ))
 """
 
 # The same if some workflows have a limit: those not before they are due, and only if the limit allows it.
+_LATE = "least(%(ahead)s, 0)"
 NEXT_DUE_WITH_LIMITS = f"""
     WITH places AS MATERIALIZED ({PLACES}), next AS (
-        SELECT d.us FROM places {_next("i.workflow = places.name")} WHERE places.free > 0 AND places.pause IS NULL
+        SELECT d.us FROM places {_next("i.workflow = places.name", _LATE)}
+        WHERE places.free > 0 AND places.pause IS NULL
         UNION ALL
-        SELECT d.us FROM places {_next("i.released_in = places.pause")} WHERE places.free > 0
+        SELECT d.us FROM places {_next("i.released_in = places.pause", _LATE)} WHERE places.free > 0
     )
-    SELECT least(({NEXT_DUE}), (SELECT min(us) - (least(%(ahead)s, 0) * 1000000)::bigint FROM next))
+    SELECT least(({NEXT_DUE}), (SELECT min(us) FROM next))
 """
 
 # How many quarantined instances are due, for workflows with a limit at most as many as it allows.

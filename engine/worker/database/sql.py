@@ -54,15 +54,16 @@ FREE = f"""
     SELECT key, owner, {microseconds("wake_at")} FROM free
 """
 
-# A queued instance is due. If the clock was set back since, it would wait until that time comes again.
+# A queued instance is due, unless it is to start later. If the clock was set back since, it would wait until that time
+# comes again.
 DUE_AGAIN = """
     WITH early AS (
         SELECT key FROM engine_instance
         WHERE workflow = ANY (%(workflows)s::text[]) AND status = 'queued' AND owner IS NULL
-          AND wake_at > clock_timestamp() + interval '1 second'
+          AND wake_at > greatest(clock_timestamp(), starts_at) + interval '1 second'
         ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
     )
-    UPDATE engine_instance i SET wake_at = clock_timestamp() FROM early WHERE i.key = early.key
+    UPDATE engine_instance i SET wake_at = greatest(clock_timestamp(), i.starts_at) FROM early WHERE i.key = early.key
     RETURNING i.key
 """
 

@@ -69,6 +69,7 @@ def start(request: ApiRequest, name: str, body: StartWithReason) -> HttpResponse
         id=body.id,
         tags=body.tags,
         retention=body.retention,
+        at=body.at,
         by=request.auth,
         reason=body.reason,
     )

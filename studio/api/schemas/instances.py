@@ -37,6 +37,7 @@ class Instance(Schema):
     tags: list[str]
     started_by: str = Field(description="The user, the token, the schedule or the parent that started it.")
     created_at: datetime
+    starts_at: datetime | None = Field(description="When it is to start, if it was started for later.")
     started_at: datetime | None = Field(description="When a worker took it first.")
     finished_at: datetime | None
     wake_at: datetime | None = Field(description="When it is due; of a running one, when its lease ends.")

@@ -29,6 +29,7 @@ class Instance(TypedDict):
     tags: list[str]
     started_by: str
     created_at: datetime
+    starts_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     wake_at: datetime | None
@@ -77,6 +78,7 @@ class NewInstance(TypedDict, total=False):
     id: str
     tags: list[str]
     retention: dict[str, Any]
+    at: datetime | str
 
 
 Sort = Literal["started", "-started", "finished", "-finished", "duration", "-duration"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.http import HttpResponse
+from django.utils import timezone
 
 from engine.models import Event, Instance, ScheduleRow
 from engine.steer import launch
@@ -274,6 +275,17 @@ class TestWriting:
         assert (entry.verb, entry.reason, entry.actor) == ("start", "x", found["started_by"])
         assert entry.actor.endswith(" (token:ci)")
         assert read(program.get(answer["Location"].removeprefix(PREFIX)))["instance"]["id"] == "order-1"
+
+    def test_a_later_start_answers_with_its_time_and_a_wrong_one_is_named(self, program: Program) -> None:
+        at = (timezone.now() + timedelta(hours=1)).replace(microsecond=0)
+        found = read(program.post("/workflows/tick/instances", {"at": at.isoformat()}), 201)["instance"]
+        assert datetime.fromisoformat(found["starts_at"]) == at
+        assert (found["status"], found["started_at"]) == ("queued", None)
+        answer = program.post("/workflows/tick/instances", {"at": "2026-12-01T09:00"})
+        assert answer.status_code == 422
+        [error] = json.loads(answer.content)["errors"]
+        assert error["path"].split("/")[0] == "at"
+        assert '"2026-12-01T09:00:00" has no time zone' in error["message"]
 
     @pytest.mark.parametrize("empty", [b"", b" \n", b"{}"])
     def test_a_start_without_params_needs_no_body(self, program: Program, empty: bytes) -> None:

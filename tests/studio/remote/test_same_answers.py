@@ -40,6 +40,7 @@ OWN = PASSING | {
     "ended_at",
 }
 STUMBLED = "90317a7f59d6f5bc"  # the group of what "stumble" fails with
+LATER = (timezone.now() + timedelta(days=1)).isoformat()
 ORDER = '{"customer": "Ada", "items": [{"sku": "pen", "quantity": 2}]}'
 
 
@@ -142,6 +143,7 @@ READS = [
     ["start", "process-order", "{"],
     ["start", "tick", "--id", "no id"],
     ["start", "tick", "--retention", "done=7d"],
+    ["start", "tick", "--at", "2026-12-01T09:00"],
     ["errors", "show", "0123456789abcdef"],
     ["errors", "show", "0123"],
     ["errors", "list", "--workflow", "tik"],
@@ -436,6 +438,7 @@ OF_ADMINS: list[tuple[list[str], Callable[[str], Any]]] = [
 ACTIONS: list[tuple[list[str], Callable[[str], Any]]] = [
     (["start", "tick", "--id", "{id}", "--tag", "x", "--retention", "complete=7d", "--reason", "why"], _none),
     (["start", "process-order", ORDER, "--id", "{id}"], _none),
+    (["start", "tick", "--id", "{id}", "--at", LATER], _none),
     (["pause", "tick/{id}", "--reason", "x"], _tick),
     (["pause", "tick/{id}"], _paused),
     (["resume", "tick/{id}"], _paused),
@@ -522,6 +525,8 @@ REFUSED: list[tuple[list[str], Callable[[str], Any]]] = [
     (["start", "tick", "--id", "a"], _tick),
     (["start", "tick", "--retention", "done=7d"], _none),
     (["start", "tick", "--retention", "complete=1 fortnight"], _none),
+    (["start", "tick", "--at", "tomorrow"], _none),
+    (["start", "tick", "--at", "2999-12-01T09:00Z"], _none),
     (["start", "tick", "--tag", "x" * 101], _none),
     (["start", "tick", *(word for n in range(51) for word in ("--tag", str(n)))], _none),
     (["start", "tick", "--reason", "x" * 2001], _none),

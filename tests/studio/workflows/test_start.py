@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import datetime, timedelta
+from html import unescape
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from engine.models import Audit, Instance
 from engine.values.identity import new_instance_id
@@ -223,3 +227,60 @@ def test_an_unknown_workflow_cannot_be_started(operator: Client) -> None:
         answer = operator.post(where, form())
         assert answer.status_code == 404
         assert b"<b>" not in answer.content
+
+
+class TestLater:
+    def moment(self, **ahead: float) -> datetime:
+        return (timezone.now() + timedelta(**ahead)).replace(microsecond=0)
+
+    def test_a_time_with_its_zone_queues_the_instance_until_then(self, operator: Client) -> None:
+        at = self.moment(hours=3)
+        local = (at + timedelta(hours=2)).strftime("%Y-%m-%dT%H:%M:%S")
+        operator.post(START, form(at=local, **{"at-zone": "+02:00"}))
+        instance = Instance.objects.get()
+        assert (instance.starts_at, instance.status) == (at, "queued")
+        assert "Starts" in operator.get(instance.get_absolute_url()).content.decode()
+        assert "starts <time" in operator.get("/instances/").content.decode()
+
+    def test_the_form_is_for_now_unless_the_address_says_when(self, operator: Client) -> None:
+        assert re.search(r'name="at" type="datetime-local" value=""', operator.get(START).content.decode())
+        page = operator.get(f"{START}?at=2026-12-01T09:00%2B01:00").content.decode()
+        assert 'name="at" type="datetime-local" value="2026-12-01T09:00"' in page
+        assert 'name="at-zone" value="+01:00"' in page
+
+    @pytest.mark.parametrize(
+        ("local", "zone", "rule"),
+        [
+            ("2999-12-01T09:00", "Z", "is more than 365 days away"),
+            ("tomorrow", "Z", "&quot;tomorrowZ&quot; is not a date and time"),
+            ("2026-12-01T09:00", "Berlin", "&quot;2026-12-01T09:00Berlin&quot; is not a date and time"),
+        ],
+    )
+    def test_a_wrong_time_is_named_and_kept(self, operator: Client, local: str, zone: str, rule: str) -> None:
+        answer = operator.post(START, form(at=local, **{"at-zone": zone}))
+        page = answer.content.decode()
+        assert (answer.status_code, Instance.objects.count()) == (422, 0)
+        assert rule in page
+        assert 'href="#at"' in page
+        assert f'value="{local}"' in page
+
+    def test_a_time_that_has_passed_is_now(self, operator: Client) -> None:
+        operator.post(START, form(at="2020-01-01T00:00", **{"at-zone": "Z"}))
+        assert Instance.objects.get().starts_at is None
+
+    def test_a_double_click_starts_one_and_another_time_starts_another(self, operator: Client) -> None:
+        sent = form(at=self.moment(hours=3).strftime("%Y-%m-%dT%H:%M"))
+        for _ in range(2):
+            operator.post(START, sent)
+        assert Instance.objects.count() == 1
+        operator.post(START, sent | {"at": self.moment(hours=4).strftime("%Y-%m-%dT%H:%M")})
+        assert Instance.objects.count() == 2
+
+    def test_the_check_says_when_it_starts_and_copies_have_the_time(self, operator: Client) -> None:
+        at = self.moment(hours=3).strftime("%Y-%m-%dT%H:%M")
+        page = unescape(operator.post(CHECK, form(at=at)).content.decode())
+        assert "Until then it is queued" in page
+        assert f'"at": "{at}Z"' in page
+        assert f"at='{at}Z'" in page
+        assert f"--at {at}Z" in page
+        assert urlencode({"at": f"{at}Z"}) in page
