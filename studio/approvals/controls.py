@@ -55,6 +55,10 @@ class Control:
         return not self.is_required and not self.has_default
 
     @property
+    def has_help(self) -> bool:
+        return bool(self.help or self.rules)
+
+    @property
     def is_moment(self) -> bool:
         return self.type == MOMENT
 

@@ -71,20 +71,19 @@ class JsonForm:
         verb, _, name = op.partition(":")
         read = reading.read(before, found.value, given, name if verb in ("remove", "leave-out") else None)
         made = where(before, read) if read.problems else press(root, before, read, given, op)
+        typed = (path for path, place in made.secrets.items() if given.get(reading.FIELD + place))
         return cls(
             root,
             text if _is_same(made.document, found.value) else _text(made.document),
             FORM,
             op or (CHANGED if made.has_new else ""),
-            read.problems,
-            read.again,
-            made.picked,
-            {pointer(path): place for path, place in made.secrets.items()},
-            frozenset(
-                id_of(path) for path, place in made.secrets.items() if given.get(reading.FIELD + place)
-            ),
-            made.focus,
-            NOT_YET if made.has_new and not op else "",
+            problems=read.problems,
+            again=read.again,
+            picks=made.picked,
+            secrets={pointer(path): place for path, place in made.secrets.items()},
+            typed_secrets=frozenset(map(id_of, typed)),
+            focus=made.focus,
+            said=NOT_YET if made.has_new and not op else "",
         )
 
     def _turned(self) -> JsonForm:

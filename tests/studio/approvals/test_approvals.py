@@ -113,6 +113,14 @@ class TestAnswer:
         assert "Not sent: fix 4 fields." in page
         assert len(re.findall(r'<ul class="problem" id="[^"]*-problem">\s*<li>', page)) == 4
 
+    def test_with_a_problem_names_the_help_and_the_problem_of_each_field(self, operator: Client) -> None:
+        _, page = send(operator, asked(), **{"answer/refund": "", "answer/amount": "2000"})
+        described = [ids.split() for ids in re.findall(r'aria-describedby="([^"]*)"', page)]
+        assert {name for ids in described for name in ids} <= {*re.findall(r'\sid="([^"]+)"', page)}
+        kinds = [[name.rpartition("-")[2] for name in ids] for ids in described]
+        assert ["problem"] in kinds
+        assert ["help", "problem"] in kinds
+
     @pytest.mark.parametrize("htmx", [True, False])
     @pytest.mark.parametrize("place", ["", "mine"])
     def test_that_comes_second_is_told_who_was_first(self, operator: Client, htmx: bool, place: str) -> None:

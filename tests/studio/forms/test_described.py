@@ -7,10 +7,13 @@ from collections import Counter
 from typing import Literal
 
 import pytest
+from django.template.loader import render_to_string
 from django.test import Client
 from pydantic import BaseModel, Field
 
 from engine import WorkflowStep, workflow
+from studio.forms.building import build
+from studio.forms.marking import marked
 from tests.studio.forms.test_form import opened
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("declared")]
@@ -91,7 +94,9 @@ def test_each_id_is_there_once_and_all_that_describe_something_exist(refused: st
     assert {name for names in named for name in names.split()} <= ids.keys()
 
 
-def test_a_choice_without_a_value_has_the_focus_on_its_first_radio(operator: Client) -> None:
-    sent = opened(operator, {"meal": "soup", "way": {"kind": "walk"}}, "visit")
-    page = operator.post(START, {**sent, "op": "include:/stay"}).content.decode()
-    assert "data-fresh" in tag(page, 'input id="f/stay/nights"')
+def test_a_choice_without_a_value_has_the_focus_on_its_first_radio() -> None:
+    root = {"type": "object", "properties": {"meal": {"enum": ["soup", "rice"]}}, "required": ["meal"]}
+    form = marked(build(root, {}), [], {}, None, ("meal",))
+    page = render_to_string("studio/forms/control.html", {"control": form, "is_root": True})
+    assert "data-fresh autofocus" in tag(page, 'input type="radio" name="f./meal" value="&quot;soup&quot;"')
+    assert page.count("data-fresh") == 1

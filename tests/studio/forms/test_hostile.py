@@ -171,7 +171,7 @@ class TestPosted:
             {"op": "check", "f./open": "[" * 3_000},
             {"op": "check", "f./open": "maybe"},
         ],
-        ids=str,
+        ids=lambda typed: str(typed)[:60],
     )
     def test_a_form_of_another_page_breaks_nothing(self, operator: Client, typed: dict[str, str]) -> None:
         sent = opened(operator, ROOTS[0][1], "zoo")
