@@ -6,8 +6,9 @@
 
 PY := .venv/bin/python
 
-# In parallel processes; a process that has finished takes tests from another.
-TESTS := $(PY) -m pytest -q --numprocesses auto --dist worksteal
+# In parallel processes; a process that has finished takes tests from another. What one has compiled serves the others,
+# also where the environment says that Python writes no bytecode: rewriting all asserts takes each of them 20 s.
+TESTS := PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -q --numprocesses auto --dist worksteal
 
 help:
 	@awk -F ' *## *' '/^[a-z-]+:.*##/ { split($$1, target, ":"); printf "  make %-11s %s\n", target[1], $$2 }' Makefile

@@ -23,6 +23,7 @@ from tests.live import PASSWORD, LiveStack
 pytest_plugins = [
     "engine.testing.plugin",  # an entry point, where the package is installed
     "tests.tiers",
+    "tests.order",
 ]
 
 # How long generated values take says how busy the machine is.
@@ -60,10 +61,6 @@ from studio.supervisor.database import make_first_account
 prepare()
 make_first_account({PASSWORD!r})
 """
-
-# Cheap tests first: what they find, a browser test need not find.
-ORDER = ("unit", "platform", "studio", "integration", "conformance", "process", "chaos", "browser")
-
 
 # Where the processes of this run find what one of them makes for all: data, perhaps in memory, and programs on disk,
 # because memory may be mounted so that no program there can be started.
@@ -216,16 +213,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return (os.cpu_count() or 1) + (1 if config.option.tier == "first" else 2)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_place)
-
-
-def _place(item: pytest.Item) -> int:
-    folder = item.path.relative_to(Path(__file__).parent).parts[0]
-    marks = [name for name in ("process", "browser") if item.get_closest_marker(name)]
-    return max(ORDER.index(name if name in ORDER else "integration") for name in (folder, *marks))
-
-
 @pytest.fixture
 def only_possible_rows(db: None) -> Iterator[None]:
     """Fail a test that leaves rows in the database that the engine never writes."""
@@ -278,6 +265,36 @@ def _quick_flush() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda case: _empty_tables())
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _static_files_found_once() -> Iterator[None]:
+    """Look for the static files once in a process.
+
+    Each client of Django makes the middleware anew, which reads the folders and what is known of each file: 20 ms, in
+    thousands of tests.
+    """
+    from studio.server.static_files import StaticFilesMiddleware
+
+    look = StaticFilesMiddleware.add_files_from_finders
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+
+    def add_files(middleware: StaticFilesMiddleware) -> None:
+        places = (*settings.INSTALLED_APPS, *settings.STATICFILES_DIRS, *settings.STATICFILES_FINDERS)
+        facts = (
+            middleware.static_prefix,
+            middleware.max_age,
+            middleware.allow_all_origins,
+            *map(str, places),
+        )
+        if facts not in found:
+            look(middleware)
+            found[facts] = dict(middleware.files)
+        middleware.files.update(found[facts])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StaticFilesMiddleware, "add_files_from_finders", add_files)
         yield
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.bench.workloads import WORKLOADS
 from tests.live import PROJECT
 
-pytestmark = [pytest.mark.process, pytest.mark.second_tier]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier, pytest.mark.long]
 
 # What a run with next to nothing to do may find none of.
 MAY_BE_ZERO = ("alone", "statements", "bodies run twice", "% of a core", "for each of", "late")

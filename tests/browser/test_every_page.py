@@ -118,6 +118,7 @@ def faults_of_what_opens(page: Page, addresses: Iterable[str]) -> dict[str, set[
     return found
 
 
+@pytest.mark.long
 def test_axe_finds_nothing_on_any_page(
     signed_in: Page, complaints: Complaints, places: dict[str, tuple[str, ...]]
 ) -> None:
@@ -127,6 +128,7 @@ def test_axe_finds_nothing_on_any_page(
     assert faults(signed_in, [*addresses, *every_page.NOT_THERE]) == {}
 
 
+@pytest.mark.long
 def test_axe_finds_nothing_in_any_menu_dialog_or_sheet(
     signed_in: Page, places: dict[str, tuple[str, ...]]
 ) -> None:
@@ -136,6 +138,7 @@ def test_axe_finds_nothing_in_any_menu_dialog_or_sheet(
     assert {one: seen for one, seen in found.items() if seen} == {}
 
 
+@pytest.mark.long
 def test_axe_finds_nothing_where_nothing_has_happened(
     browser: Browser, complaints: Complaints, empty_stack: LiveStack
 ) -> None:
@@ -148,6 +151,7 @@ def test_axe_finds_nothing_where_nothing_has_happened(
         )
 
 
+@pytest.mark.long
 def test_no_page_has_a_complaint_for_any_role(
     browser: Browser, live_stack: LiveStack, places: dict[str, tuple[str, ...]]
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.live import PROJECT
 
-pytestmark = [pytest.mark.process, pytest.mark.second_tier]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier, pytest.mark.long]
 
 
 def test_nothing_is_lost_or_done_twice_while_everything_is_killed(tmp_path: Path) -> None:

@@ -109,6 +109,7 @@ def test_the_web_process_starts_and_keeps_to_the_timeouts_of_its_role(pooled: st
     assert (done.returncode, done.stdout.strip()) == (0, "('30s',)"), done.stderr
 
 
+@pytest.mark.long
 def test_a_sample_of_the_conformance_cases_passes_through_it(server: EmbeddedServer) -> None:
     with running(server) as url:
         done = subprocess.run(

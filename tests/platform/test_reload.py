@@ -89,6 +89,7 @@ class Shop:
             time.sleep(0.1)
 
 
+@pytest.mark.long
 @pytest.mark.process
 @pytest.mark.second_tier
 def test_changed_code_runs_and_a_body_under_way_ends_first(

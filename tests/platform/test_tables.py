@@ -205,6 +205,7 @@ def test_a_start_and_a_stop_are_four_lines(make_stack: Callable[..., LiveStack])
     ]
 
 
+@pytest.mark.long
 @pytest.mark.process
 def test_the_supervisor_migrates_and_says_what(
     make_stack: Callable[..., LiveStack], postgresql: EmbeddedServer, tmp_path: Path

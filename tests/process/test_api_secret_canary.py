@@ -30,7 +30,7 @@ from tests.process.test_secret_canary import (
 from tests.process.vault.notes import NOTES, noted
 from tests.shifts import wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.second_tier]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier, pytest.mark.long]
 
 VAULT = "/workflows/vault/instances"
 ONE = f"{VAULT}/one"

@@ -19,7 +19,7 @@ from tests.live import PROJECT
 from tests.process.apps import CONSTANTS
 from tests.process.clusters import Cluster, wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.second_tier]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier, pytest.mark.long]
 
 LEGS = range(1, 9)
 OLD = """

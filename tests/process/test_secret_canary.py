@@ -26,7 +26,7 @@ from tests.process import ledger
 from tests.process.vault.notes import NOTES, noted
 from tests.shifts import wait_until
 
-pytestmark = [pytest.mark.process, pytest.mark.second_tier]
+pytestmark = [pytest.mark.process, pytest.mark.second_tier, pytest.mark.long]
 
 Database = psycopg.Connection[tuple[Any, ...]]
 

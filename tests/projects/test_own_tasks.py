@@ -167,6 +167,7 @@ def notes(project: Project) -> Counter[str]:
     return Counter(file.read_text().splitlines() if file.exists() else [])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [ORM, FOLDER], ids=["orm", "broker of its own"])
 def test_each_cluster_runs_its_own_and_nothing_of_the_other(project: Project, options: str) -> None:
     shop(project, options)
@@ -211,6 +212,7 @@ def queued(project: Project) -> int:
     return rows + len([*(project.directory / "queue").glob("*.ta*")])
 
 
+@pytest.mark.long
 def test_workers_also_run_the_tasks_of_a_project_without_a_cluster_of_its_own(project: Project) -> None:
     project.app("orders", tasks=TASKS, workflows=WORKFLOWS)
     project.follow_readme()

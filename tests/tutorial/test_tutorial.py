@@ -124,6 +124,7 @@ def told(**replaced: str) -> list[Step]:
     return steps_of(text)
 
 
+@pytest.mark.long
 def test_the_tutorial_works_as_it_is_written(
     office: Path, environment: dict[str, str], production_url: str
 ) -> None:
