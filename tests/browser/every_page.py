@@ -36,7 +36,7 @@ PLAIN = {
     "workflows": ("/workflows/",),
     "workflow": (
         *("/workflows/stumble/", "/workflows/gate/"),
-        *(f"/workflows/stumble/?tab={tab}" for tab in ("versions", "schedules", "errors", "settings")),
+        *(f"/workflows/stumble/?tab={tab}" for tab in ("versions", "settings")),
     ),
     "workflow-code": ("/workflows/stumble/code/", "/workflows/gate/code/"),
     "start": ("/workflows/process-order/start/", "/workflows/gate/start/", "/workflows/tick/start/"),
@@ -127,7 +127,7 @@ def fill(stack: LiveStack, page: Page) -> dict[str, tuple[str, ...]]:
         "instance": (
             *(found[name] for name in sorted(found) if name not in ("worker", "job")),
             *(f"{stumble}?tab=activity", f"{stumble}?tab=compare", f"{wire}?tab=compare"),
-            *(f"{stumble}?tab=code", f"{found['process-order']}?tab=code"),
+            f"{stumble}?tab=code",
         ),
         "bulk-job": (f"/bulk/{found['job']}/",),
         "restart": (f"{stumble}restart/",),
