@@ -16,10 +16,10 @@ from django.utils.safestring import SafeString, mark_safe
 from engine.models import Instance
 from engine.status.steps import attempts_by_step, logs_of
 from studio.display.rendering import render_to_string
-from studio.instance.queries import LOGS_SHOWN
 from studio.instance.steps import nested as nested_steps
+from studio.instance.steps.children import with_children
 from studio.instance.steps.line import step_html
-from studio.instance.steps.lines import lines_of
+from studio.instance.steps.lines import LOGS_SHOWN, lines_of
 from studio.instance.steps.part import step_rows
 
 PAGE = 50
@@ -82,16 +82,18 @@ def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) ->
     deeper, inside = nested_steps.within(instance, shown, step_rows(instance))
     steps = [*shown, *deeper]
     logs = logs_of(instance).filter(step_seq__in=[step.seq for step in steps]).order_by("-key")[:LOGS_SHOWN]
-    lines = lines_of(
-        steps,
-        attempts_by_step(instance, steps),
-        (),
-        list(logs)[::-1],
-        inside,
-        items_of=parent.seq if parent.kind == "map" else 0,
-        left_by=parent.seq if nested_steps.leaves(parent) else 0,
-        paused_at=instance.paused_at,
-        place=place,
+    lines = with_children(
+        lines_of(
+            steps,
+            attempts_by_step(instance, steps),
+            (),
+            list(logs)[::-1],
+            inside,
+            items_of=parent.seq if parent.kind == "map" else 0,
+            left_by=parent.seq if nested_steps.leaves(parent) else 0,
+            paused_at=instance.paused_at,
+            place=place,
+        )
     )
     # Safe: the output of a template, which escapes values.
     return tuple(mark_safe(step_html(line, instance)) for line in lines)  # noqa: S308

@@ -98,7 +98,6 @@ def draw_instance(
         "is_page": is_page,
         "requests": asked,
         "place": "",
-        "audit_trail": found.record.audit,
         "alike": None if found.is_past else alike(found.instance, found.record.facts.steps, user),
         "latest": latest_from_people(found.instance) if not tab.name else (),
     }

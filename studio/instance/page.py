@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.safestring import SafeString
+
 from engine.declare.registry import workflows as registry
-from engine.models import Event, Instance, Log, Step
+from engine.models import Instance, Step
 from engine.status.facts import OpenStep
 from engine.status.generations import Generations
 from engine.status.record import Record
@@ -17,10 +19,11 @@ from engine.values.errors import CodeChangedError
 from engine.values.states import Action, allows
 from studio.display import payloads
 from studio.instance import event_form
+from studio.instance.lane import lane
+from studio.instance.steps.children import shown_id
 from studio.instance.steps.failures import Failure, Origin
 from studio.instance.steps.line import Line
 from studio.instance.steps.part import Part
-from studio.instance.timeline import Line as TimelineLine
 from studio.instance.timeline import Timeline
 from studio.instance.timeline_tracks import START
 from studio.instance.window import Window
@@ -38,8 +41,7 @@ class InstancePage:
     part: Part
     timeline: Timeline
     children: tuple[Row, ...]
-    events: tuple[tuple[Event, payloads.Payload], ...]
-    logs: tuple[Log, ...]
+    children_params: Mapping[tuple[str, str], str]
     params: payloads.Payload
     output: payloads.Payload | None
     failure: Failure | None
@@ -60,8 +62,8 @@ class InstancePage:
         return self.record.status_line
 
     @property
-    def start_bars(self) -> TimelineLine | None:
-        return self.timeline.lines.get(START)
+    def start_lane(self) -> SafeString:
+        return lane(self.timeline.lines.get(START))
 
     @property
     def params_preview(self) -> str:
@@ -84,8 +86,8 @@ class InstancePage:
 
     @property
     def buffered(self) -> int:
-        """How many of the shown events nothing has received yet."""
-        return sum(event.state == "buffered" for event, _ in self.events)
+        """How many of its newest events nothing has received yet."""
+        return sum(event.state == "buffered" for event in self.record.events)
 
     @property
     def first_choice(self) -> str:
@@ -120,6 +122,13 @@ class InstancePage:
     @property
     def children_total(self) -> int:
         return self.record.children_total
+
+    @property
+    def named_children(self) -> list[tuple[Row, str, str]]:
+        """The shown children, each with its id, if that says something, and the beginning of its params."""
+        names = [(row, (row.instance.workflow, row.instance.id)) for row in self.children]
+        said = [(row, name[1], self.children_params.get(name, "")) for row, name in names]
+        return [(row, shown_id(of, params), params) for row, of, params in said]
 
     @property
     def children_counts(self) -> list[tuple[str, int]]:

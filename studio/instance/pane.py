@@ -13,11 +13,12 @@ from engine.values.identity import TOP
 from studio.display.rendering import render_to_string
 from studio.instance import inner_steps
 from studio.instance.page import InstancePage
-from studio.instance.queries import LOGS_SHOWN
 from studio.instance.steps import nested as nested_steps
+from studio.instance.steps.children import with_children
 from studio.instance.steps.line import Line
-from studio.instance.steps.lines import lines_of
+from studio.instance.steps.lines import LOGS_SHOWN, lines_of
 from studio.instance.steps.part import step_rows
+from studio.instance.steps.source import source_line
 
 NONE = "none"  # an address that opens no row
 FIXED = ("start", "result")
@@ -74,7 +75,7 @@ def read(instance: Instance, seq: int, *, place: str = "") -> Line | None:
         paused_at=instance.paused_at,
         place=place,
     )
-    return next(lines)
+    return with_children(lines)[0]
 
 
 def html_of(line: Line, instance: Instance, *, inner: str = "") -> str:
@@ -85,6 +86,7 @@ def html_of(line: Line, instance: Instance, *, inner: str = "") -> str:
         "instance": instance,
         "inner": inner,
         "usual": known,
+        "source": source_line(instance, line),
         "is_slow": known is not None and line.span is not None and line.span > known.p95,
     }
     return render_to_string("studio/instance/steps/pane.html", context)
@@ -99,7 +101,8 @@ def opened(page: InstancePage, chosen: str, opens: str) -> dict[str, str]:
     """Render what an address opens: the pane by the name of its row, with the page of steps inside it."""
     if chosen in FIXED:
         return {chosen: fixed_html(page, chosen)}
-    line = next((one for one in page.lines if str(one.step.seq) == chosen), None)
+    seq = next((one.step.seq for one in page.lines if str(one.step.seq) == chosen), None)
+    line = None if seq is None else read(page.instance, seq, place=page.place)
     if line is None:
         return {}
     inside = inner_steps.draw_opened(page.instance, inner_steps.opened(opens), place=page.place)

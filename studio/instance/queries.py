@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from engine.models import Event, Instance, Step
+from engine.models import Instance, Step
 from engine.status import record
 from engine.status.record import Limits, Record
 from engine.status.snapshot import snapshot, with_prefixes
-from engine.status.steps import logs_of, steps_of
+from engine.status.steps import steps_of
 from engine.values.shown import display_status
 from studio.display import payloads
 from studio.instance.page import InstancePage, changed_code_of, place_of
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps import part as parts
+from studio.instance.steps.children import params_of, with_children
 from studio.instance.steps.failures import failure, origin_of
-from studio.instance.steps.line import INLINE
 from studio.instance.steps.lines import lines_of
 from studio.instance.steps.nested import NestedSteps
 from studio.instance.steps.part import Part
@@ -24,10 +24,9 @@ from studio.instance.timeline_tracks import timeline_of
 from studio.instance.window import NEWEST, Window
 from studio.instances.queries import rows_of
 
-LOGS_SHOWN = 200
 UNREACHED_SHOWN = 50
 CHILDREN_SHOWN = 50
-LIMITS = Limits(events=100, children=CHILDREN_SHOWN, actions=50)
+LIMITS = Limits(events=100, children=CHILDREN_SHOWN, actions=1)  # Activity reads those itself
 
 
 def of(workflow: str, id: str, window: Window = NEWEST, generation: int | None = None) -> InstancePage:
@@ -57,23 +56,28 @@ def _read(newest: Instance, window: Window, generation: int | None = None) -> In
 
 def _page(found: Record, part: Part, nested: Mapping[int, NestedSteps], window: Window) -> InstancePage:
     instance, place = found.instance, place_of(found.generations)
-    logs = tuple(logs_of(instance).order_by("-key")[:LOGS_SHOWN])[::-1]
-    events, paused_at = found.events, instance.paused_at
-    lines = tuple(
-        lines_of(found.steps, found.attempts, events, logs, nested, paused_at=paused_at, place=place)
+    lines = with_children(
+        lines_of(
+            found.steps,
+            found.attempts,
+            found.events,
+            (),
+            nested,
+            paused_at=instance.paused_at,
+            place=place,
+        )
     )
     error = instance.last_problem if isinstance(instance.last_problem, dict) else None
     code = changed_code_of(instance, error)
     return InstancePage(
         record=found,
         status=_status(found),
-        lines=lines,
+        lines=tuple(lines),
         window=window,
         part=part,
         timeline=timeline_of(found, lines, is_newest=window.is_newest, is_unfolded=window.is_unfolded),
         children=tuple(rows_of(found.children)) if found.children else (),
-        events=tuple((event, _event_payload(event)) for event in events),
-        logs=logs,
+        children_params=params_of([(one.workflow, one.id) for one in found.children]),
         params=_params(instance, is_past=found.is_past),
         output=_output(instance, is_past=found.is_past),
         failure=None if code and code.is_paused else failure(error),
@@ -107,8 +111,3 @@ def _unreached(instance: Instance) -> tuple[Step, ...]:
         return ()
     rows = steps_of(instance).filter(seq__in=instance.unreached[:UNREACHED_SHOWN])
     return tuple(rows.only("seq", "name", "count").order_by("seq"))
-
-
-def _event_payload(event: Event) -> payloads.Payload:
-    text = payloads.stored_text(event.payload)
-    return payloads.payload(f"event-{event.key}", text, full_up_to=INLINE)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from studio.display.rendering import render_to_string
 from studio.frame.pieces import Piece
 from studio.instance.page import InstancePage
 from studio.instance.steps.line import row_html
+from studio.instance.steps.minimap import minimap
 from studio.instance.tab import Context, Drawn, pieces_of
 from studio.instance.window import OF_WINDOW
 
@@ -18,9 +20,6 @@ _PIECES = (
     "result",
     "legend",
     "children",
-    "events",
-    "logs",
-    "audit-trail",
     "steps-note",
 )
 
@@ -36,7 +35,17 @@ def draw(page: InstancePage, context: Context) -> Drawn:
         drawn = page.timeline.lines.get(line.step.seq)
         steps[line.anchor] = Piece(row_html(line, page.instance, drawn))
         steps[f"p-{line.step.seq}"] = Piece(pane_row(str(line.step.seq)))
-    return Drawn({**pieces_of(context, *_PIECES), **steps}, tuple(steps))
+    return Drawn({**pieces_of(context, *_PIECES), **_map(page, context), **steps}, tuple(steps))
+
+
+def _map(page: InstancePage, context: Context) -> dict[str, Piece]:
+    """Render the map once for the page: it reads all steps."""
+    found = minimap(page.instance, page.part, page.window) if context["is_page"] else None
+    if found is None:
+        return {}
+    return {
+        "minimap": Piece(render_to_string("studio/instance/steps/minimap.html", {"d": page, "map": found}))
+    }
 
 
 def pane_row(name: str, pane: str = "") -> str:

@@ -17,6 +17,7 @@ from studio.display.times import between, whole
 
 FOLD_WIDTH = 7.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
+BEFORE_LABEL, AFTER_LABEL = 4.0, 9.0  # percent of the line, for the word "now" beside a label
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
 FOLD_SECONDS = 60.0  # and at least this long
 MOST_FOLDS = 6  # the longest: each takes its share of the line, whatever is in it
@@ -186,11 +187,12 @@ def build(
     stretches = [stretch for track in tracks for stretch in track.stretches]
     folds = [] if is_unfolded else idle_gaps(stretches, start, end)
     scale = Scale(start, end, folds, is_open=is_open)
+    now = scale.x(end) if is_open else None
     return Timeline(
         lines={track.seq: Line(track.seq, tuple(_bars(track, scale))) for track in tracks},
-        axis=tuple(_axis(scale, origin or start)),
+        axis=tuple(_axis(scale, origin or start, now)),
         folds=tuple(Mark(scale.x(a), format_duration(b - a), folded=True) for a, b in folds),
-        now=scale.x(end) if is_open else None,
+        now=now,
     )
 
 
@@ -281,8 +283,8 @@ _STEPS = (
 )
 
 
-def _axis(scale: Scale, origin: datetime) -> Iterable[Mark]:
-    """Yield about six labels at round times since `origin`, none inside a fold or too close to another."""
+def _axis(scale: Scale, origin: datetime, now: float | None) -> Iterable[Mark]:
+    """Yield about six labels at round times since `origin`, none inside a fold or too close to another or to now."""
     shown = scale.seconds
     total = shown + sum((b - a).total_seconds() for a, b in scale.folds)
     step = next((s for s in _STEPS if shown / s <= 6), max(86_400.0, total / 6))
@@ -296,6 +298,7 @@ def _axis(scale: Scale, origin: datetime) -> Iterable[Mark]:
         is_free = (
             x - last >= 9 and x <= 96 and not any(abs(x - scale.x(a)) < NEAR_FOLD for a, _ in scale.folds)
         )
+        is_free = is_free and (now is None or not -BEFORE_LABEL < now - x < AFTER_LABEL)
         if is_free and text != said:  # after a fold of days, the same text would be true of many
             yield Mark(x, text)
             last, said = x, text

@@ -172,10 +172,15 @@ def _read(source: Source, handler: ast.AsyncFunctionDef) -> Handler:
     return Handler(handler.name, flow, canvas, code, tuple(families(flow.block)))
 
 
+def page_with(at: int) -> str:
+    """Return the query string of the page with a line by its place in the listing; it is empty for the first page."""
+    return f"?from={at // WINDOW * WINDOW + 1}" if at >= WINDOW else ""
+
+
 def _places(code: Listing, start: int) -> dict[int, str]:
     """Return what leads to each line that a page does not show: the query string of the page that does."""
     return {
-        line.number: f"?from={at // WINDOW * WINDOW + 1}"
+        line.number: page_with(at) or "?from=1"
         for at, line in enumerate(code.lines)
         if not start <= at < start + WINDOW
     }

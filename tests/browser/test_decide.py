@@ -59,7 +59,7 @@ def test_what_each_choice_does_is_explained_and_a_skip_completes_it(
     page.wait_for_url(re.compile(r"/instances/[^/]+/$"))
     status(page, "complete")
     expect(page.locator("#result")).to_contain_text("by hand")
-    expect(page.locator("#audit-trail")).to_contain_text("paid at the counter")
+    expect(page.locator("#notes")).to_contain_text("paid at the counter")
 
 
 def test_a_retry_gives_it_its_attempts_anew(signed_in: Page) -> None:
@@ -70,7 +70,7 @@ def test_a_retry_gives_it_its_attempts_anew(signed_in: Page) -> None:
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(r"/instances/[^/]+/$"))
     expect(page.locator("#why")).to_contain_text("step 1 send used up its 2 attempts")
-    expect(page.locator("#audit-trail")).to_contain_text("retried")
+    expect(page.locator("#notes")).to_contain_text("retried")
 
 
 def test_the_end_of_its_attempts_is_not_drawn_as_a_back_off(signed_in: Page) -> None:

@@ -40,8 +40,8 @@ def test_retry_now_starts_the_next_attempt(signed_in: Page, new_tab: NewTab, com
 
     status(page, "errored")
     status(other, "errored")
-    expect(other.locator("#audit-trail")).to_contain_text("retried “stumble” early")
-    expect(other.locator("#audit-trail")).to_contain_text("it is up again")
+    expect(other.locator("#notes")).to_contain_text("retried “stumble” early")
+    expect(other.locator("#notes")).to_contain_text("it is up again")
     expect(other.get_by_role("button", name="Retry now…")).to_have_count(0)
 
 
@@ -53,7 +53,7 @@ def test_wake_now_ends_a_sleep(signed_in: Page) -> None:
     page.get_by_role("dialog", name="Wake").get_by_role("button", name="Wake now").click()
     expect(page.locator("#flash")).to_contain_text("Woke ")
     status(page, "complete")
-    expect(page.locator("#audit-trail")).to_contain_text("woke “nap” early")
+    expect(page.locator("#notes")).to_contain_text("woke “nap” early")
 
 
 def test_without_javascript_the_form_is_on_the_page(

@@ -112,7 +112,7 @@ def test_from_a_typo_to_the_output_in_two_tabs(
     expect(other).to_have_title(re.compile("complete"))
     assert "/static/studio/icons/complete." in str(other.locator("#favicon").get_attribute("href"))
     status(page, "complete")
-    expect(page.locator("#events")).to_contain_text("received by step 2")
+    expect(page.locator("#s-2 .preview")).to_contain_text('"approved": true')
 
 
 def test_a_double_click_on_start_starts_one(signed_in: Page) -> None:

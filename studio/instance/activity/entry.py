@@ -59,6 +59,11 @@ class Entry:
     is_approval: bool | None = None  # of a vote; None if it is neither an approval nor a refusal
 
     @property
+    def payload(self) -> str:
+        """What names the payload of an event in an address."""
+        return f"event-{self.row.key}"
+
+    @property
     def id(self) -> str:
         """The id of its row on the page. It does not change when an attempt ends."""
         if self.source != Source.ATTEMPT:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from django.db.models import Q
 
@@ -14,6 +15,7 @@ from engine.status.steps import steps_of
 from engine.values.error_record import raised_in
 from engine.values.identity import TOP
 
+_FRAME = re.compile(r'File "([^"]+)", line ([0-9]+)')
 LOOKED_THROUGH = 200  # failed steps of one name, at most
 
 
@@ -24,6 +26,21 @@ class Failure:
     type: str
     message: str
     traceback: tuple[tuple[str, bool], ...]  # (line, whether it is the application's own code)
+
+    @property
+    def own_place(self) -> tuple[str, str] | None:
+        """The innermost frame of the application's own code: file and line, and what stands there."""
+        lines = [*self.traceback, ("", False)]
+        frames = [(line.strip(), after.strip()) for (line, own), (after, _) in pairwise(lines) if own]
+        found = ((_FRAME.match(line), code) for line, code in reversed(frames))
+        return next(
+            (
+                (f"{at[1].rpartition('/')[2]}:{at[2]}", "" if _FRAME.match(code) else code)
+                for at, code in found
+                if at
+            ),
+            None,
+        )
 
     @property
     def own_frames(self) -> int:

@@ -15,6 +15,7 @@ from engine.values.identity import TOP
 from studio.display import payloads
 from studio.display.rendering import render_to_string
 from studio.instance import timeline
+from studio.instance.lane import lane
 from studio.instance.steps.failures import Failure
 from studio.instance.steps.nested import NestedSteps
 
@@ -70,6 +71,8 @@ class Line:
     undone_of: int | None = None  # this maximum
     paused_at: datetime | None = None
     place: str = ""  # start of the query strings of links; not empty in an earlier generation
+    child: str = ""  # the params of the instance that it started, shortened
+    child_id: str = ""  # the id of that instance, if it says something
 
     @property
     def left(self) -> timedelta | None:
@@ -86,7 +89,7 @@ class Line:
         inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
-        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place
+        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place, self.child
 
     @property
     def is_final(self) -> bool:
@@ -190,6 +193,14 @@ class Line:
         return Asked.of(self.step) if self.step.kind == "request" else None
 
     @property
+    def received(self) -> payloads.Payload | None:
+        """The payload of the event for which it waited."""
+        if self.event is None or self.step.kind != "event":
+            return None
+        text = payloads.stored_text(self.event.payload)
+        return payloads.payload(f"event-{self.event.key}", text, full_up_to=INLINE)
+
+    @property
     def answer(self) -> payloads.Payload | None:
         """The answer to a request."""
         given = self.event.payload if self.event is not None and self.step.kind == "request" else None
@@ -207,6 +218,8 @@ class Line:
     def preview(self) -> str:
         if self.answer is not None:
             return payloads.preview(self.answer.text)
+        if self.received is not None:
+            return payloads.preview(self.received.text)
         if self.question is not None and not self.failure:
             return payloads.preview(self.question.message)
         if self.output is not None and not self.output.is_masked:
@@ -218,7 +231,7 @@ class Line:
 def row_html(line: Line, instance: Instance, drawn: timeline.Line | None) -> str:
     """Render the row of a step with its bars."""
     state = "row", *line.state, drawn
-    return _kept("row", state, line, {"line": line, "instance": instance, "drawn": drawn})
+    return _kept("row", state, line, {"line": line, "instance": instance, "lane": lane(drawn)})
 
 
 def step_html(line: Line, instance: Instance, *, inner: str = "") -> str:

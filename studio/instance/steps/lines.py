@@ -16,6 +16,7 @@ from studio.instance.steps.failures import failure
 from studio.instance.steps.line import INLINE, Line, Try
 from studio.instance.steps.nested import LEFT, NestedSteps
 
+LOGS_SHOWN = 200  # lines of a log, the newest
 PASSING = {"branch": "through", "last": "none"}  # how a line of the tree continues below a step
 
 

@@ -48,6 +48,14 @@ def test_an_open_instance_has_a_line_at_now_and_room_for_what_is_to_come() -> No
     assert 74 <= drawn.now <= 95
 
 
+def test_no_label_is_where_now_is() -> None:
+    for seconds in range(5, 200):
+        drawn = build([track(body(0, 4))], start=START, end=at(seconds), is_open=True)
+        assert drawn.now is not None
+        assert not [mark.x for mark in drawn.axis if -4 < drawn.now - mark.x < 9]
+        assert drawn.axis
+
+
 def test_bars_that_have_ended_keep_their_places_while_time_goes_on() -> None:
     """Their rows need not be sent again; only now and then the line gets a longer scale."""
     at_8, at_8_4 = (build([track(body(0, 4))], start=START, end=at(now), is_open=True) for now in (8, 8.4))
