@@ -51,7 +51,7 @@ def send(page: Page) -> None:
     page.get_by_role("button", name="Send answer").click()
 
 
-def test_a_question_appears_by_itself_and_the_second_answer_is_told_who_was_first(
+def test_a_question_arrives_by_itself_and_the_second_answer_is_told_who_was_first(
     signed_in: Page, new_tab: NewTab, complaints: Complaints
 ) -> None:
     complaints.allow("409|422")
@@ -60,6 +60,10 @@ def test_a_question_appears_by_itself_and_the_second_answer_is_told_who_was_firs
     live(box)
     address = ask(page)
     waiting = box.locator(entry(box, address))
+    show = box.get_by_role("button", name=re.compile("show$"))  # unless the list was empty
+    expect(waiting.or_(show)).to_be_visible()
+    if show.is_visible():
+        show.click()
     expect(waiting).to_contain_text(QUESTION)
     expect(box.locator("#approvals-count")).to_be_visible()
 
@@ -86,7 +90,7 @@ def test_a_question_appears_by_itself_and_the_second_answer_is_told_who_was_firs
     send(box)
     expect(box.locator("#flash")).to_contain_text("Answer sent")
     expect(box.locator("#pane")).to_contain_text("Answered by admin")
-    expect(box.locator(entry(box, address))).to_have_count(0)
+    expect(box.locator(entry(box, address))).to_have_class(re.compile(r"\bgone\b"))  # it keeps its place
     status(page, "complete")
     expect(page.locator("#result")).to_contain_text("admin: True 1200.0 by card")
     expect(page.locator("#notes")).to_contain_text("answered decide: “photo is clear”")

@@ -37,7 +37,11 @@
     while (places.at(-1)?.classList.contains("gone")) places.pop();
     drawn.replaceChildren(...places, ...fresh.filter(({ id }) => !now.some((button) => button.id === id)));
   }
-  const isAboveSomething = (part) => part.nextElementSibling?.getBoundingClientRect().top < innerHeight;
+  // What stands beside it does not move.
+  function isAboveSomething(part) {
+    const top = part.nextElementSibling?.getBoundingClientRect().top;
+    return top < innerHeight && top >= part.getBoundingClientRect().bottom;
+  }
 
   function hold(tasks, task) {
     const { target, fragment } = task;
@@ -52,8 +56,10 @@
         return same && keepOrder(list, same);
       });
       if (!differs.some(Boolean)) return;
-    } else if (now.length || isAboveSomething(target)) tasks.splice(tasks.indexOf(task), 1); // appears, or is gone
-    else return;
+    } else if (now.length || isAboveSomething(target)) { // appears, or is gone
+      tasks.splice(tasks.indexOf(task), 1);
+      for (const row of now) row.classList.add("gone");
+    } else return;
     waiting.set(target.id, drawn);
   }
   // A sentence that is written anew is another one: its words do not move from where they were in the last.
