@@ -71,7 +71,7 @@ def _with(root: Mapping[str, Any], document: Any, named: Mapping[str, str]) -> t
         if path is None:
             refused.append(name)
             continue
-        changed = put(document, path, _value(_shape_at(root, document, path), text))
+        changed = put(document, path, value_of(shape_at(root, document, path), text))
         if _is_secret(root, changed, path):
             refused.append(name)
         else:
@@ -96,7 +96,7 @@ def _path(document: Any, name: str) -> Path | None:
     return path
 
 
-def _shape_at(root: Mapping[str, Any], document: Any, path: Path) -> Shape:
+def shape_at(root: Mapping[str, Any], document: Any, path: Path) -> Shape:
     shape = shape_of(root, root)
     for part in path:
         about = shape.about
@@ -111,7 +111,7 @@ def _shape_at(root: Mapping[str, Any], document: Any, path: Path) -> Shape:
     return shape
 
 
-def _value(shape: Shape, text: str) -> Any:
+def value_of(shape: Shape, text: str) -> Any:
     """Return a value of the address: text where the schema wants text, else JSON, else text after all."""
     if shape.kind in ("text", "decimal") or (shape.kind == "choice" and text in shape.options):
         return text
