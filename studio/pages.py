@@ -38,7 +38,7 @@ from studio.webhooks import views as webhooks
 from studio.workers import drain as draining
 from studio.workers import views as workers
 from studio.workflow import views as workflow
-from studio.workflows import pausing, start
+from studio.workflows import many, pausing, start
 from studio.workflows import views as workflows
 
 register_converter(addresses.WorkflowName, "workflow")
@@ -66,6 +66,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflow.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),
+    guarded_path("workflows/<workflow:name>/start/many/", many.start_many, "start-many"),
     guarded_path("workflows/<workflow:name>/code/", workflow.code, "workflow-code"),
     # Not below workflows/, where a workflow may have any name.
     guarded_path("pause-workflows/", pausing.pause_workflows, "pause_workflows"),

@@ -140,6 +140,23 @@ def start_many(
     return StartedMany(started, sorted(errors, key=lambda error: error["index"]))
 
 
+def check_many(workflow: Workflow[P, Any], items: Sequence[StartItem[P]]) -> list[StartError]:
+    """Return what `start_many` would report about these items now. Nothing is written."""
+    errors, ids, clock = list[StartError](), dict[str, int](), ClockReading()
+    for index, item in enumerate(_bounded(items)):
+        try:
+            new = _checked_item(workflow, item, clock)
+        except RepriseError as problem:
+            errors.append(_error(index, _id_of(item), problem))
+            continue
+        if new.id in ids:
+            errors.append(_error(index, new.id, InstanceExistsError(workflow.name, new.id)))
+        ids.setdefault(new.id, index)
+    taken = Instance.objects.filter(workflow=workflow.name, id__in=list(ids)).values_list("id", flat=True)
+    errors += [_error(ids[one], one, InstanceExistsError(workflow.name, one)) for one in taken]
+    return sorted(errors, key=lambda error: error["index"])
+
+
 def _checked(
     workflow: Workflow[Any, Any],
     params: object,

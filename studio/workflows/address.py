@@ -39,7 +39,7 @@ def fill(root: Root, document: Any, given: QueryDict) -> Filled:
 def pairs_of(root: Root, example: Any, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the pairs that turn the example into these params, as far as pairs can."""
     said = ((name, value) for name, value in params.items() if _is_plain(name))
-    texts = ((f"p.{name}", _text(_shape_at(root, (name,)), value)) for name, value in said)
+    texts = ((f"p.{name}", _text(shape_at(root, (name,)), value)) for name, value in said)
     left_out = [name for name in example if name not in params] if isinstance(example, dict) else []
     return [
         *((name, text) for name, text in texts if text is not None),
@@ -59,7 +59,7 @@ def _is_plain(name: str) -> bool:
 def _text(shape: Shape, value: Any) -> str | None:
     """Return the text that is read as this value, if there is one: where text is wanted, `null` is a text."""
     texts = [value, one_line(value)] if isinstance(value, str) else [one_line(value)]
-    return next((text for text in texts if dump(_value(shape, text)) == dump(value)), None)
+    return next((text for text in texts if dump(value_of(shape, text)) == dump(value)), None)
 
 
 def _left_out(document: Any, names: list[str]) -> tuple[Any, list[str]]:
@@ -85,7 +85,7 @@ def _with(root: Root, document: Any, named: Mapping[str, str]) -> tuple[Any, Map
             path = _path(changed, name)
             if path is not None:
                 paths[name] = path
-                changed = put(changed, path, _value(_shape_at(root, path), text))
+                changed = put(changed, path, value_of(shape_at(root, path), text))
         secret = _at_secrets(root, changed, paths) if paths else set()
         if not secret:
             return changed, paths
@@ -129,7 +129,7 @@ def _is_number(part: str) -> bool:
     return len(part) <= LONGEST_NUMBER and part.isascii() and part.isdecimal()
 
 
-def _shape_at(root: Root, path: Path) -> Shape:
+def shape_at(root: Root, path: Path) -> Shape:
     """Return what the schema asks for at a path; JSON if it does not say."""
     shape = shape_of(root, root)
     for part in path:
@@ -145,7 +145,7 @@ def _shape_at(root: Root, path: Path) -> Shape:
     return shape
 
 
-def _value(shape: Shape, text: str) -> Any:
+def value_of(shape: Shape, text: str) -> Any:
     """Return a value of the address: text where the schema wants text, else JSON, else text after all."""
     if shape.kind in ("text", "decimal") or (shape.kind == "choice" and text in shape.options):
         return text

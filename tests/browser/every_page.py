@@ -40,6 +40,7 @@ PLAIN = {
     ),
     "workflow-code": ("/workflows/stumble/code/", "/workflows/gate/code/"),
     "start": ("/workflows/process-order/start/", "/workflows/gate/start/", "/workflows/tick/start/"),
+    "start-many": ("/workflows/process-order/start/many/", "/workflows/tick/start/many/"),
     "pause_workflows": ("/pause-workflows/?workflow=stumble",),
     "resume_workflows": ("/resume-workflows/?workflow=snooze",),
     "errors": ("/errors/?state=", "/errors/?state=resolved"),

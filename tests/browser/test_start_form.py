@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import closing
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, Page, StorageState, expect
@@ -97,3 +100,33 @@ def test_a_list_is_filled_without_a_script(
         expect(page).to_have_url(re.compile("/instances/"))
     finally:
         plain.close()
+
+
+def test_a_time_is_typed_in_the_zone_of_the_browser_and_a_file_of_lines_is_read_there(
+    browser: Browser, live_stack: LiveStack, session: StorageState
+) -> None:
+    context = browser.new_context(
+        base_url=live_stack.url, storage_state=session, timezone_id="Asia/Kolkata", locale="en-GB"
+    )
+    with closing(context):
+        page = context.new_page()
+        page.goto("/workflows/tick/start/")
+        local = datetime.now(ZoneInfo("Asia/Kolkata")) + timedelta(days=2)
+        page.locator("#at").fill(local.strftime("%Y-%m-%dT%H:%M"))
+        expect(page.locator('[name="at-zone"]')).to_have_value("+05:30")
+        expect(page.locator("#check")).to_contain_text("Until then it is queued.")
+        page.get_by_role("button", name="Start tick").click()
+        expect(page.get_by_text(re.compile("Starts in 1 d 23 h"))).to_be_visible()
+
+        page.goto(START)
+        page.get_by_role("link", name="Start many").click()
+        file = {"name": "orders.csv", "mimeType": "text/csv"}
+        page.locator("#file").set_input_files([{**file, "buffer": "customer\nMüller".encode("latin-1")}])
+        expect(page.locator("#file-problem")).to_contain_text("It is not UTF-8.")
+        lines = 'id,customer,items\nfrom-a-file,Müller,"[{""sku"": ""a"", ""quantity"": 1}]"\n,Bo'
+        page.locator("#file").set_input_files([{**file, "buffer": lines.encode()}])
+        expect(page.locator("#text")).to_have_value(re.compile("from-a-file"))
+        page.get_by_role("button", name="Preview").click()
+        expect(page.locator("#preview")).to_contain_text("1 line refused")
+        page.get_by_role("button", name="Start 1 of 2").click()
+        expect(page.get_by_role("link", name="from-a-file")).to_be_visible()

@@ -16,6 +16,7 @@ LISTS = [
     "/",
     "/workflows/",
     "/workflows/orders/",
+    "/workflows/tick/start/many/",
     "/instances/",
     "/instances/views/",
     "/errors/",

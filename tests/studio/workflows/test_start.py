@@ -240,7 +240,9 @@ class TestLater:
         instance = Instance.objects.get()
         assert (instance.starts_at, instance.status) == (at, "queued")
         assert "Starts" in operator.get(instance.get_absolute_url()).content.decode()
-        assert "starts <time" in operator.get("/instances/").content.decode()
+        listed = operator.get("/instances/").content.decode()
+        assert "starts <time" in listed
+        assert 'data-kind="since"' not in listed
 
     def test_the_form_is_for_now_unless_the_address_says_when(self, operator: Client) -> None:
         assert re.search(r'name="at" type="datetime-local" value=""', operator.get(START).content.decode())
