@@ -93,7 +93,7 @@ def test_a_question_arrives_by_itself_and_the_second_answer_is_told_who_was_firs
     expect(box.locator(entry(box, address))).to_have_class(re.compile(r"\bgone\b"))  # it keeps its place
     status(page, "complete")
     expect(page.locator("#result")).to_contain_text("admin: True 1200.0 by card")
-    expect(page.locator("#notes")).to_contain_text("answered decide: “photo is clear”")
+    expect(page.locator("#notes")).to_contain_text("decide “photo is clear”")
     expect(other.locator("form.answer")).to_have_count(0)
     status(other, "complete")
 
