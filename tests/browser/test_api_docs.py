@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.test_every_page import AXE, RUN
 from tests.live import LiveStack
 
 pytestmark = [pytest.mark.browser, pytest.mark.process, pytest.mark.second_tier]
@@ -20,6 +21,7 @@ print(tokens.issue("docs page", by=admin, owner=admin).text)
 """
 DELETE = 'from studio.models import Token; Token.objects.filter(name="docs page").delete()'
 BACKGROUND = "getComputedStyle(document.documentElement).backgroundColor"
+NAMED = ["label", "select-name", "landmark-unique", "scrollable-region-focusable"]
 TEXT = "getComputedStyle(document.querySelector('#api-docs .opblock-summary-path')).color"
 
 
@@ -72,6 +74,18 @@ def test_it_follows_the_theme_and_fits_a_phone(signed_in: Page, scheme: str) -> 
     assert docs.evaluate("document.documentElement.scrollWidth <= innerWidth")
     back, front = (brightness(docs.evaluate(what)) for what in (BACKGROUND, TEXT))
     assert (back > 200 and front < 100) if scheme == "light" else (back < 50 and front > 180)
+
+
+def test_each_control_of_an_open_operation_has_a_name_and_what_scrolls_is_reached_by_keyboard(
+    docs: Page,
+) -> None:
+    for name in ("Workflows-start_instance", "Instances-list_instances"):
+        one = docs.locator(f"#operations-{name}")
+        one.locator(".opblock-summary-control").click()
+        one.get_by_role("button", name="Try it out").click()
+        expect(one.get_by_role("button", name="Execute")).to_be_visible()
+    docs.evaluate(AXE.read_text())
+    assert docs.evaluate(RUN, [NAMED, "api-docs"]) == []
 
 
 def brightness(colour: str) -> float:

@@ -21,6 +21,23 @@
       },
     },
   });
+  // Swagger UI draws these without a name, and examples that scroll without a place for the keyboard.
+  const NAMES = {
+    "tr[data-param-name] :is(select, input, textarea)": (one) => one.closest("tr").dataset.paramName,
+    "textarea.body-param__text": () => "Request body",
+    ".responses-inner [role=region]": (one) => `Responses ${one.id.replace(/_responses$/, "")}`,
+    ".opblock-section-request-body .content-type": () => "Type of the request body",
+    "input.operation-filter-input": () => "Filter by tag",
+  };
+  function name() {
+    for (const [selector, text] of Object.entries(NAMES)) {
+      const nameless = place.querySelectorAll(`:is(${selector}):not([aria-label])`);
+      for (const one of nameless) one.setAttribute("aria-label", text(one));
+    }
+    for (const one of place.querySelectorAll("pre:not([tabindex])")) one.tabIndex = 0;
+  }
+  new MutationObserver(name).observe(place, { childList: true, subtree: true });
+
   SwaggerUIBundle({
     url: place.dataset.document,
     domNode: place,
