@@ -170,6 +170,7 @@ def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(cl
         "/instances/",
         "/workflows/orders/instances/order-1/",
         "/workflows/process-order/start/",
+        "/workflows/process-order/start/many/",
         "/workflows/process-order/code/",
         "/tokens/",
     ):

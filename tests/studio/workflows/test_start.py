@@ -284,5 +284,5 @@ class TestLater:
         assert "Until then it is queued" in page
         assert f'"at": "{at}Z"' in page
         assert f"at='{at}Z'" in page
-        assert f"--at {at}Z" in page
+        assert f"--at={at}Z" in page
         assert urlencode({"at": f"{at}Z"}) in page
