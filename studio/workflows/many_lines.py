@@ -12,11 +12,12 @@ from typing import Any
 from studio.forms.document import dump, put
 from studio.forms.json_text import read_text
 from studio.forms.shape import Shape, shape_of
-from studio.workflows.address import shape_at, value_of
+from studio.workflows.address import MOST_PARTS, shape_at, value_of
 
 OWN = ("id", "at", "tags")  # columns that are no params
 PARAM = "p."  # before a param with such a name
 DELIMITERS = ",;\t"
+MOST_COLUMNS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,10 @@ class Columns:
 
     def __init__(self, names: Sequence[str], root: Mapping[str, Any] | None) -> None:
         self.names = [name.strip() for name in names]
+        if len(self.names) > MOST_COLUMNS:
+            raise LineError(
+                f"The first line names {len(self.names):,} columns; the limit is {MOST_COLUMNS:,}."
+            )
         known = _params_of(root)
         for name in self.names:
             if self.names.count(name) > 1:
@@ -124,6 +129,7 @@ class Columns:
                 raise LineError(
                     f'The first line must name the columns. "{name[:100]}" is none of them: {names_of_all[:500]}.'
                 )
+        _check_paths([name for name in self.names if name not in OWN])
         self._shapes = {name: _shape(root, name) for name in self.names if name not in OWN}
 
     def line(self, number: int, row: Sequence[str]) -> Line | Refused:
@@ -143,6 +149,24 @@ class Columns:
         if self._shapes:
             item["params"] = read_text(dump(document), "params").value
         return Line(number, item)
+
+
+def _check_paths(names: Sequence[str]) -> None:
+    """Refuse columns of which one would overwrite another, and paths that lead nowhere."""
+    by_path = dict[tuple[str, ...], str]()
+    for name in names:
+        if (same := by_path.setdefault(_path(name), name)) != name:
+            raise LineError(f'The columns "{same[:100]}" and "{name[:100]}" are the same.')
+    for path, name in by_path.items():
+        if len(path) > MOST_PARTS or "" in path[1:]:
+            raise LineError(
+                f'The column "{name[:100]}" cannot be used: between dots are names, at most {MOST_PARTS} of them.'
+            )
+        around = next(
+            (by_path[path[:length]] for length in range(1, len(path)) if path[:length] in by_path), None
+        )
+        if around is not None:
+            raise LineError(f'The column "{around[:100]}" already has what "{name[:100]}" would set.')
 
 
 def _path(name: str) -> tuple[str, ...]:

@@ -176,6 +176,22 @@ class TestWholeTexts:
     def test_a_column_that_is_named_twice_is_said(self, operator: Client) -> None:
         assert 'names the column "customer" twice' in whole_problem(operator, "customer,customer\na,b")
 
+    @pytest.mark.parametrize(
+        ("header", "rule"),
+        [
+            ("customer,customer.name", 'The column "customer" already has what "customer.name" would set.'),
+            ("customer.name,customer", 'The column "customer" already has what "customer.name" would set.'),
+            ("customer,p.customer", 'The columns "customer" and "p.customer" are the same.'),
+            ("customer..name,items", "between dots are names"),
+            (f"customer.{'.'.join('x' * 3_000)},items", "at most 64 of them"),
+            (",".join(f"p.customer.{n}" for n in range(1_001)), "names 1,001 columns; the limit is 1,000"),
+        ],
+    )
+    def test_no_column_overwrites_another_or_leads_nowhere(
+        self, operator: Client, header: str, rule: str
+    ) -> None:
+        assert rule in whole_problem(operator, f"{header}\na,b")
+
     def test_a_nul_is_said_with_its_line(self, operator: Client) -> None:
         assert "Line 2 has a NUL" in whole_problem(operator, "customer\nA\0na")
 
