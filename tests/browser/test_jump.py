@@ -65,3 +65,10 @@ def test_escape_closes_it_and_the_focus_is_where_it_was(signed_in: Page) -> None
     expect(page.locator("input[type=search]").first).to_be_focused()
     page.get_by_role("link", name="Jump to…").click()
     expect(page.locator("#jump input")).to_have_value("")
+
+
+def test_the_open_tab_is_in_sight_on_a_phone(signed_in: Page) -> None:
+    page = signed_in
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto("/workflows/process-order/?tab=settings")
+    expect(page.locator(".tabs a[aria-current]")).to_be_in_viewport(ratio=1)

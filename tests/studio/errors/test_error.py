@@ -269,7 +269,7 @@ def test_an_instance_and_its_workflow_lead_to_it(people: People, fail: Fail) -> 
     fail()
     fail("refunds")
     page = viewer.get(instance.get_absolute_url()).content.decode()
-    assert "2 others fail the same way </a> since" in " ".join(page.split())
+    assert "2 others fail the same way</a> since" in " ".join(page.split())
     well = fail(message="well")
     assert "alike small" not in viewer.get(well.get_absolute_url()).content.decode()
     assert 'href="/errors/?workflow=orders"' in viewer.get("/workflows/orders/?tab=errors").content.decode()
