@@ -120,10 +120,11 @@ def test_both_doors_show_the_same_values_of_each_generation(number: int) -> None
         tries = [(one["phase"], one["number"], one["status"]) for one in steps[seq]["attempts"]]
         made = [("do", one) for one in step.tries[::-1]] + [("rollback", one) for one in step.undone[::-1]]
         assert tries == [(phase, one.number, one.status) for phase, one in made]
-    events = [plain(event, OF_EVENT) for event, _ in page.events]
+    events = [plain(event, OF_EVENT) for event in page.record.events]
     assert [only(one, OF_EVENT) for one in line["events"]] == events
     assert [one["id"] for one in line["children"]] == [row.instance.id for row in page.children]
-    assert [only(one, OF_AUDIT) for one in line["audit"]] == [
+    # The page needs the last action only; its Activity reads the others by itself.
+    assert [only(one, OF_AUDIT) for one in line["audit"][:1]] == [
         plain(one, OF_AUDIT) for one in page.record.audit
     ]
     assert [one["number"] for one in line["generations"]] == [one.number for one in page.generations.earlier]

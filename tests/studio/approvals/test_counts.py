@@ -12,7 +12,7 @@ from engine.models import OpenRequest
 from engine.status.gathering import asking
 from engine.steer.requests import answer, open_requests
 from studio.approvals import queries
-from studio.home.asking import read
+from studio.home.asking import put_to, read
 from studio.instances.status_counts import asking_by_workflow
 from tests.studio import factories
 
@@ -39,10 +39,10 @@ def test_all_agree_on_what_is_open(asked: set[int], admin_user: User) -> None:
     assert asking([]) == set()
     assert asking_by_workflow(["orders", "refunds"]) == {("orders", "event"): 2, ("refunds", "event"): 1}
     assert asking_by_workflow(["refunds"]) == {("refunds", "event"): 1}
-    found = read(["orders", "refunds"], admin_user)
+    found = put_to(admin_user, read(["orders", "refunds"]))
     assert {int(one.ref.split("-")[0]) for one in found} == asked
     assert found[0].expires_at is not None  # the first to expire first
-    assert [one.workflow for one in read(["refunds"], admin_user)] == ["refunds"]
+    assert [one.workflow for one in put_to(admin_user, read(["refunds"]))] == ["refunds"]
 
 
 @pytest.mark.parametrize("role", ["viewer", "approver", "operator"])
