@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -61,14 +61,11 @@ def find(user: Any, typed: str) -> tuple[Group, ...]:
     """Return what a person may mean, at most `MOST` of a kind. With nothing typed, the pages and some workflows."""
     text = typed.replace("\0", "").strip()[:LONGEST]
     words = text.lower().split()
-    names = sorted(
-        (one for one in visible(user, workflow_names()) if _has(one, words)),
-        key=lambda name: not name.startswith(text),
-    )
+    names = visible(user, workflow_names())
     found = {
-        "Workflows": _workflows(names),
-        "Instances": _instances(user, text),
-        "Start": _starts(user, text),
+        "Workflows": _workflows(names, words, text),
+        "Instances": _instances(user, names, text),
+        "Start": _starts(user, names, words),
         "Pages": _pages(user, words),
         "Saved views": _views(user, words),
         "Search": _searches(text),
@@ -90,26 +87,26 @@ def _pages(user: Any, words: list[str]) -> Iterator[Entry]:
     )
 
 
-def _workflows(names: list[str]) -> Iterator[Entry]:
-    return (Entry(name, reverse("studio:workflow", args=[name]), "workflow") for name in names)
+def _workflows(names: Sequence[str], words: Sequence[str], text: str) -> Iterator[Entry]:
+    found = sorted((name for name in names if _has(name, words)), key=lambda name: not name.startswith(text))
+    return (Entry(name, reverse("studio:workflow", args=[name]), "workflow") for name in found)
 
 
-def _starts(user: Any, text: str) -> Iterator[Entry]:
+def _starts(user: Any, names: Sequence[str], words: Sequence[str]) -> Iterator[Entry]:
     """Workflows that the person may start: `start order` and `order` both find `process-order`."""
-    first, *others = text.lower().split() or [""]
-    words = others if first == "start" else [first, *others]
-    if text:
-        for name in visible(user, workflow_names()):
-            if name in registry and _has(name, words) and allowed(user, Verb.OPERATE, name):
+    wanted = words[1:] if words[:1] == ["start"] else words
+    if words:
+        for name in names:
+            if name in registry and _has(name, wanted) and allowed(user, Verb.OPERATE, name):
                 yield Entry(name, reverse("studio:start", args=[name]), "play", verb="Start")
 
 
-def _instances(user: Any, text: str) -> Iterator[Entry]:
+def _instances(user: Any, names: Sequence[str], text: str) -> Iterator[Entry]:
     """Those whose ID begins so, the newest first."""
-    keys = keys_alike(text) if text and not text.isspace() else []
+    keys = keys_alike(text) if text else []
     if not keys:
         return
-    seen = visible(user, workflow_names()) + visible(user, workflow_names(of_system=True))
+    seen = [*names, *visible(user, workflow_names(of_system=True))]
     found = (
         Instance.objects.filter(key__in=keys, workflow__in=seen)
         .order_by("-key")
