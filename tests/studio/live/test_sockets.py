@@ -95,7 +95,7 @@ async def test_it_begins_with_a_snapshot(opened: Open) -> None:
     socket = await opened(f"topic=instance:{instance.key}", user)
     await socket.connect()
     snapshot = await frame(socket)
-    for piece in ("head", "why", "actions", "timeline", "events"):
+    for piece in ("head", "why", "actions", "timeline", "steps"):
         assert f'hx-target="#{piece}"' in snapshot
 
 
