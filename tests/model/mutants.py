@@ -339,7 +339,13 @@ def give_back_forgets_the_pause(patch: Patch) -> None:
 
 @mutant("sleeper_is_paused_and_resumed")
 def resume_without_wake(patch: Patch) -> None:
-    rewrite(patch, "RESUME", "wake_at = greatest(clock_timestamp(), i.starts_at)", "wake_at = i.wake_at", of=transitions)
+    rewrite(
+        patch,
+        "RESUME",
+        "wake_at = greatest(clock_timestamp(), i.starts_at)",
+        "wake_at = i.wake_at",
+        of=transitions,
+    )
 
 
 @mutant("sleeper_is_paused_and_resumed")
