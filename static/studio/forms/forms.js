@@ -27,6 +27,12 @@
     if (target.dataset.submit !== undefined) target.form.requestSubmit();
   });
 
+  // Chromium 156 crashes when htmx moves a part of a form that has a date picker with this method.
+  const { moveBefore } = Element.prototype;
+  if (moveBefore) Element.prototype.moveBefore = function move(...where) {
+    ($("input:is([type^=date], [type=time])") ? this.insertBefore : moveBefore).apply(this, where);
+  };
+
   // A script that a field needs once somebody goes to it.
   document.addEventListener("focusin", ({ target }) => {
     const { script: src } = target.dataset;
