@@ -49,8 +49,8 @@
     else link.click();
   });
 
+  // The open tab may be beyond the edge of a phone.
   document.addEventListener("DOMContentLoaded", () => {
-    // The open tab may be beyond the edge of a phone.
     const tab = $(".tabs [aria-current]"), bar = tab?.closest(".tabs");
     if (bar) bar.scrollLeft += tab.getBoundingClientRect().left - bar.getBoundingClientRect().left - 40;
     const status = $("dialog[data-open]");

@@ -45,7 +45,7 @@
   });
   document.addEventListener("htmx:after:swap", again);
 
-  // Loaded when they are first wanted: "Jump to…", and with the first key what shows the times of the row in focus.
+  // Loaded when first wanted.
   const load = (src) => document.head.append(Object.assign(document.createElement("script"), { src }));
   document.addEventListener("keydown", () => load(document.body.dataset.tips), { once: true });
   function jump() {
