@@ -26,7 +26,9 @@ COUNT_SHIFTS = """
     window.shifts = [];
     new PerformanceObserver((list) => {
       for (const one of list.getEntries()) if (!one.hadRecentInput)
-        window.shifts.push([one.value, one.sources.map((source) => source.node?.id || source.node?.nodeName)]);
+        window.shifts.push([one.value, one.sources.map(({ node, previousRect: was, currentRect: is }) => [
+          node?.id || node?.className || node?.nodeName, node?.textContent.trim().slice(0, 40),
+          [was.x, was.y, was.width, was.height].join(), [is.x, is.y, is.width, is.height].join()])]);
     }).observe({ type: "layout-shift", buffered: true });
 """
 LARGEST_SHIFT = 0.00
