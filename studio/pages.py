@@ -63,6 +63,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     ),
     guarded_path("", home.home, "home"),
     guarded_path("jump/", jump.jump, "jump"),
+    guarded_path("shortcuts/", jump.shortcuts, "shortcuts"),
     guarded_path("workflows/", workflows.workflows, "workflows"),
     guarded_path("workflows/<workflow:name>/", workflow.workflow, "workflow"),
     guarded_path("workflows/<workflow:name>/start/", start.start, "start"),

@@ -1,4 +1,4 @@
-"""The page of what was found, and its list alone for the dialog."""
+"""The pages that help people get about: what was found, and the keys; each alone for a dialog, too."""
 
 from __future__ import annotations
 
@@ -31,3 +31,11 @@ def jump(request: HtmxRequest) -> HttpResponse:
     if request.htmx:
         return render(request, "studio/jump/found.html", context)
     return page(request, "studio/jump/jump.html", ignored=ignored(request.GET, ("q",)), **context)
+
+
+@guard(get=Verb.VIEW)
+def shortcuts(request: HtmxRequest) -> HttpResponse:
+    """Answer with the keys that the Studio knows."""
+    if request.htmx:
+        return render(request, "studio/jump/shortcuts-dialog.html", {})
+    return page(request, "studio/jump/shortcuts.html", ignored=ignored(request.GET, ()))

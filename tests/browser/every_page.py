@@ -48,6 +48,7 @@ PLAIN = {
     "instances": ("/instances/", "/instances/?query=nothing-like-it", "/instances/?query=a:b"),
     "saved-views": ("/instances/views/",),
     "jump": ("/jump/?q=st",),
+    "shortcuts": ("/shortcuts/",),
     "schedules": ("/schedules/",),
     "bulk-jobs": ("/bulk/",),
     "bulk-new": (

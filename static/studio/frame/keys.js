@@ -1,4 +1,5 @@
-/* Keys: g and the letter in a link's data-go follow it, j and k choose a row. studio/frame/keys.html lists them all. */
+/* Keys: g and the letter in a link's data-go follow it, j and k choose a row. studio/jump/shortcut-list.html has
+   all of them. */
 (() => {
   "use strict";
   const { $, $$, isTyping } = Studio;
@@ -41,13 +42,24 @@
       $("#note-text").focus();
     } else if (key === "s") $("[data-key=start]")?.click();
     else if (key === "t") $("form[data-theme]")?.requestSubmit();
-    else if (key === "?") $("#keys")?.showModal();
+    else if (key === "?") shortcuts();
   });
   document.addEventListener("htmx:after:swap", again);
 
+  async function shortcuts() {
+    const link = $("[data-shortcuts]");
+    const answer = !$("#keys") && await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!$("#keys") && !answer?.ok) return link.click();
+    if (!$("#keys")) document.body.insertAdjacentHTML("beforeend", await answer.text());
+    if (!$("dialog[open]")) $("#keys").showModal();
+  }
+
   // Loaded when first wanted.
   const load = (src) => document.head.append(Object.assign(document.createElement("script"), { src }));
-  document.addEventListener("keydown", () => load(document.body.dataset.tips), { once: true });
+  document.addEventListener("keydown", (event) => {
+    Studio.firstKey = event;
+    document.body.dataset.later.split(" ").forEach(load);
+  }, { once: true });
   function jump() {
     if (Studio.jump) return Studio.jump();
     load($("[data-jump]").dataset.jump);

@@ -56,6 +56,11 @@
     }
   }
   setInterval(() => document.hidden || tick(), 1000);
+  // On paper "3 min ago" soon means nothing; how long something took still does.
+  addEventListener("beforeprint", () => {
+    for (const node of $$("time[data-kind]:not([data-kind=since])")) node.textContent = whole(new Date(node.dateTime));
+  });
+  addEventListener("afterprint", () => tick());
   const parts = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts();
   const zone = parts.find((part) => part.type === "timeZoneName");
   tick(); // before the page is shown

@@ -29,6 +29,7 @@ LISTS = [
     "/tokens/people/",
     "/webhooks/",
     "/jump/",
+    "/shortcuts/",
 ]
 
 
