@@ -47,17 +47,19 @@
   document.addEventListener("htmx:after:swap", again);
 
   async function shortcuts() {
-    const link = $("[data-shortcuts]");
-    const answer = !$("#keys") && await fetch(link.href, { headers: { "HX-Request": "true" } }).catch(() => null);
-    if (!$("#keys") && !answer?.ok) return link.click();
-    if (!$("#keys")) document.body.insertAdjacentHTML("beforeend", await answer.text());
+    const link = $("[data-shortcuts]"), headers = { "HX-Request": "true" };
+    if (!$("#keys")) {
+      const answer = await fetch(link.href, { headers }).catch(() => null);
+      if (!answer?.ok) return link.click();
+      document.body.insertAdjacentHTML("beforeend", await answer.text());
+    }
     if (!$("dialog[open]")) $("#keys").showModal();
   }
 
   // Loaded when first wanted.
   const load = (src) => document.head.append(Object.assign(document.createElement("script"), { src }));
   document.addEventListener("keydown", (event) => {
-    Studio.firstKey = event;
+    Studio.firstKey = isTyping(event) ? "Unidentified" : event.key;
     document.body.dataset.later.split(" ").forEach(load);
   }, { once: true });
   function jump() {

@@ -1,5 +1,5 @@
-/* Walk through the instances of the list that one was opened from: ] leads to the next one and [ to the one before, each
-   on the tab that is open. The list is kept for the browser's tab, as it was when a row of it was opened. */
+/* Walk through the instances of the list that one was opened from: ] leads to the next one and [ to the one before,
+   each on the tab that is open. The list is kept for the browser's tab, as it was when a row of it was opened. */
 (() => {
   "use strict";
   const { $$, isTyping } = Studio;
@@ -16,9 +16,9 @@
   function kept() {
     try { return JSON.parse(sessionStorage.getItem(KEPT)) ?? []; } catch { return []; }
   }
-  function walk(event) {
-    const step = STEPS[event.key];
-    if (!step || isTyping(event)) return;
+  function walk(key) {
+    const step = STEPS[key];
+    if (!step) return;
     const rows = kept(), at = rows.indexOf(location.pathname), next = rows[at + step];
     if (at < 0) Studio.note("Open an instance from a list, then [ and ] lead through that list.", "queued");
     else if (!next) Studio.note(`This is the ${step > 0 ? "last" : "first"} instance of the list.`, "queued");
@@ -29,7 +29,7 @@
   }
   if (!Studio.firstKey) document.addEventListener("click", keep); // a list has this from the start
   else { // an instance, whose first key has loaded it
-    document.addEventListener("keydown", walk);
+    document.addEventListener("keydown", (event) => isTyping(event) || walk(event.key));
     walk(Studio.firstKey);
   }
 })();

@@ -120,3 +120,15 @@ def test_whatever_is_typed_is_shown_inert(signed_in: SignedIn, typed: str) -> No
 
 def test_strangers_sign_in_first(client: Client) -> None:
     assert client.get("/jump/").status_code == 302
+
+
+def test_the_keys_are_listed_on_a_page_and_for_a_dialog(signed_in: SignedIn) -> None:
+    operator, admin = signed_in("operator"), signed_in("admin")
+    page = operator.get("/shortcuts/").content.decode()
+    assert "<h1>Keyboard shortcuts</h1>" in page
+    assert "<dd>Next, previous row</dd>" in page
+    assert "<dd>Webhooks</dd>" not in page
+    alone = admin.get("/shortcuts/", headers={"HX-Request": "true"}).content.decode()
+    assert alone.startswith('<dialog id="keys"')
+    assert "<dd>Webhooks</dd>" in alone  # who may not open it is not told the key
+    assert "<html" not in alone
