@@ -15,6 +15,7 @@ from studio.errors.groups import first_line
 from studio.home.group import OF_ERRORS, Block, Entry, Group, Hour, Latest, cut, sort
 
 COMPARED = 200  # instances on each side
+LOOKED_AT = 50  # instances of a workflow in each status: whether the step succeeds again
 LEAST = 5  # instances: fewer have something in common by chance
 TOLD, TOLD_MORE = 80, 20  # per cent of the instances, and points above the usual share
 
@@ -60,7 +61,10 @@ def _detailed(groups: Sequence[Group], now: datetime) -> list[Group]:
 
 
 def _leading(group: Group) -> Group:
-    is_well = not group.is_of_one and failures.recovered(group.fingerprints, most=1) is not None
+    is_well = (
+        not group.is_of_one
+        and failures.recovered(group.fingerprints, most=1, looked_at=LOOKED_AT) is not None
+    )
     return replace(group, is_leading=True, is_well=is_well, line=(*group.line, *_in_common(group)))
 
 

@@ -11,12 +11,13 @@ from django.db import connection
 from engine.status.failures import sql
 
 MOST = 100  # that are counted
+LOOKED_AT = 200  # instances of a workflow in each status
 
 # Those whose latest failure was of these groups, and the newest of their workflows in each status. Of the former, what
 # ended before the last failure is left to the index: of a large group, the planner would read and sort every row.
 _CANDIDATES = """
     SELECT i.key, i.generation, i.status, i.finished_at FROM engine_instance i
-    WHERE i.workflow = f.workflow AND i.status = statuses.status ORDER BY i.key DESC LIMIT 200
+    WHERE i.workflow = f.workflow AND i.status = statuses.status ORDER BY i.key DESC LIMIT %(looked_at)s
 """
 _WENT_ON = """
     SELECT i.key, i.generation, i.status, i.finished_at FROM engine_instance i
@@ -63,12 +64,16 @@ class Recovered:
     """When it failed last."""
 
 
-def recovered(fingerprints: Collection[str], *, most: int = MOST) -> Recovered | None:
+def recovered(
+    fingerprints: Collection[str], *, most: int = MOST, looked_at: int = LOOKED_AT
+) -> Recovered | None:
     """Return how often the step has succeeded since the last failure, counted up to `most`; None if it has not.
 
-    Only the newest instances of the workflows are looked at, and those that went on after such a failure.
+    Only the newest instances of the workflows are looked at, so many in each status, and those that went on after such
+    a failure.
     """
+    values = {"fingerprints": [*fingerprints], "workflows": None, "most": most, "looked_at": looked_at}
     with connection.cursor() as cursor:
-        cursor.execute(_RECOVERED, {"fingerprints": [*fingerprints], "workflows": None, "most": most})
+        cursor.execute(_RECOVERED, values)
         count, since = cursor.fetchone()
     return Recovered(count, since) if count else None

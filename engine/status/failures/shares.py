@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from django.db import connection
@@ -22,6 +23,7 @@ SHOWN = 8
 DEEPEST = 3
 MOST_VALUES = 100  # of an instance
 LONGEST = 100  # characters of a value
+SHORT = 1_000  # characters of params whose values are kept
 BEFORE = timedelta(days=7)
 # A share is told if it covers half of the failing instances, at least two, and so much more than is usual.
 LEAST, LEAST_MORE, LEAST_COUNT = 0.5, 0.2, 2
@@ -125,13 +127,22 @@ def _counted(rows: Sequence[Sequence[Any]]) -> Counter[tuple[str, str]]:
     return counts
 
 
-def values_of(params: str | None, tags: Collection[str], code: str | None) -> set[tuple[str, str]]:
+def values_of(params: str | None, tags: Collection[str], code: str | None) -> frozenset[tuple[str, str]]:
     """Return what an instance can have in common with others: values of its params by path, its tags, its code."""
+    is_short = len(params or "") <= SHORT
+    return (_kept_values if is_short else _values_of)(params, (*tags,), code)
+
+
+def _values_of(params: str | None, tags: tuple[str, ...], code: str | None) -> frozenset[tuple[str, str]]:
     values = set() if params is None else {*_first(_scalars("params", decode(params), DEEPEST))}
     values |= {("tag", tag) for tag in tags}
     if code:
         values.add(("code", code))
-    return values
+    return frozenset(values)
+
+
+# They follow from the text alone, and the same instances are compared again with each change.
+_kept_values = lru_cache(maxsize=2_000)(_values_of)
 
 
 def _first(values: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
