@@ -158,6 +158,10 @@ class Entry:
     def address(self) -> str:
         return self.make(Latest()).address
 
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        return self.make(Latest()).shares
+
 
 Block = tuple[Group | Entry, ...]  # a group, and its back-offs
 

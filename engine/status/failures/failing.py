@@ -115,8 +115,9 @@ def started_by(
 
 def last_seen(fingerprints: Collection[str]) -> dict[str, datetime]:
     """Return when each of these groups failed last."""
-    values = {"fingerprints": [*fingerprints], "workflows": None}
-    return dict(_ask(failing_sql.LAST_SEEN, values)) if fingerprints else {}
+    if not fingerprints:
+        return {}
+    return dict(_ask(failing_sql.LAST_SEEN, {"fingerprints": [*fingerprints]}))
 
 
 def soonest(
@@ -151,16 +152,23 @@ def _asked(workflows: Collection[str], now: datetime, person: str | None = None)
 def _group(row: tuple[Any, ...]) -> CurrentGroup:
     workflow, fingerprint, kin, step, phase, kind, is_new, grows = row[:8]
     count, since, in_hour, newest = row[8:12]
-    errored = Errored(count, since, in_hour, newest) if count else _NO_ERRORED
+    errored = Errored(count, _time(since), in_hour, newest) if count else _NO_ERRORED
     stuck, stuck_since, stuck_in_hour, newest_stuck = row[12:16]
-    not_rolled_back = Errored(stuck, stuck_since, stuck_in_hour, newest_stuck) if stuck else _NO_ERRORED
-    retrying = BackingOff(*row[16:]) if row[16] else _NO_RETRYING
+    not_rolled_back = (
+        Errored(stuck, _time(stuck_since), stuck_in_hour, newest_stuck) if stuck else _NO_ERRORED
+    )
+    backing_off, next_at, newest_retrying = row[16:]
+    retrying = BackingOff(backing_off, _time(next_at), newest_retrying) if backing_off else _NO_RETRYING
     if not fingerprint:
         return CurrentGroup(
             "", "", workflow, grows=grows, errored=errored, not_rolled_back=not_rolled_back, retrying=retrying
         )
     about = (fingerprint, kin, workflow, step, phase, kind, is_new, grows)
     return CurrentGroup(*about, errored, not_rolled_back, retrying)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
 
 _NO_ERRORED, _NO_RETRYING = Errored(), BackingOff()

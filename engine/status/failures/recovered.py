@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -30,7 +31,8 @@ _GOES_ON = """
 """
 _RECOVERED = f"""
     WITH last AS MATERIALIZED (
-        SELECT max(last_seen) AS at FROM ({sql.STATED} AND f.fingerprint = ANY (%(fingerprints)s)) AS stated
+        SELECT max(last.last_seen) AS at FROM engine_failure f CROSS JOIN LATERAL ({sql.LAST}) AS last
+        WHERE f.fingerprint = ANY (%(fingerprints)s)
     ), candidates AS MATERIALIZED (
         SELECT DISTINCT f.step, f.phase, f.of_attempts, found.*
         FROM engine_failure f CROSS JOIN last
@@ -72,7 +74,7 @@ def recovered(
     Only the newest instances of the workflows are looked at, so many in each status, and those that went on after such
     a failure.
     """
-    values = {"fingerprints": [*fingerprints], "workflows": None, "most": most, "looked_at": looked_at}
+    values: dict[str, Any] = {"fingerprints": [*fingerprints], "most": most, "looked_at": looked_at}
     with connection.cursor() as cursor:
         cursor.execute(_RECOVERED, values)
         count, since = cursor.fetchone()

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 from django.db import connection
-from django.db.models import Min
 
 from engine.models import Failure, Instance
 from engine.status.search import first_key
@@ -103,15 +102,15 @@ def _found(
 
 
 def _usual(fingerprints: Collection[str], most: int) -> list[Sequence[Any]]:
-    groups = Failure.objects.filter(fingerprint__in=fingerprints)
-    workflows = sorted(set(groups.values_list("workflow", flat=True)))
-    first = groups.aggregate(first=Min("first_seen"))["first"]
-    if first is None:
+    groups = Failure.objects.filter(fingerprint__in=fingerprints).values_list("workflow", "first_seen")
+    found = list(groups)
+    if not found:
         return []
+    workflows, first = sorted({workflow for workflow, _ in found}), min(at for _, at in found)
     low, top = (first_key(Instance, "created_at", at) for at in (first - BEFORE, first))
     about = {"workflows": workflows, "fingerprints": [*fingerprints], "most": most}
-    found = _rows(_USUAL, **about, statuses=[*_EVERY], low=low, top=top)
-    return found or _rows(_USUAL, **about, statuses=["complete"], low=top, top=2**62)
+    usual = _rows(_USUAL, **about, statuses=[*_EVERY], low=low, top=top)
+    return usual or _rows(_USUAL, **about, statuses=["complete"], low=top, top=2**62)
 
 
 def _rows(statement: str, **values: Any) -> list[Sequence[Any]]:
