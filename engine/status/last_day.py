@@ -129,8 +129,8 @@ def last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, 
         cursor.execute(_LAST_DAY, values)
         rows = cursor.fetchall()
     read = {name: _Read() for name in names}
-    for workflow, *row in rows:
-        read[workflow].add(*row)
+    for workflow, is_of_day, is_hour, hour, what, bucket, amount in rows:
+        read[workflow].add(is_of_day, is_hour, hour, what, bucket, amount)
     return {name: one.told(first_hour) for name, one in read.items()}
 
 

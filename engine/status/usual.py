@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from threading import Lock
 from typing import Any
 
 from django.db import connection
@@ -25,21 +27,26 @@ SELECT i.key, i.workflow, running.name, running.started_at,
        SELECT s.name, s.started_at, s.kind, s.status FROM engine_step s
         WHERE s.instance_id = i.key AND s.generation = i.generation ORDER BY s.seq DESC LIMIT %(steps)s) AS running
  WHERE i.key = ANY(%(keys)s) AND running.status = 'running' AND running.kind = 'do'
+   AND running.started_at < clock_timestamp() - %(least)s * interval '1 second'
 """
 # Row comparisons, as with plain equalities the planner may scan the primary key, past the rows of all other workflows.
-_ENDED = """
-SELECT name.workflow, done.name, count(*), max(extract(epoch FROM done.finished_at - done.started_at))::float8
+_ENDED_LAST = """
+SELECT name.workflow, last.key, last.generation, last.finished_at::text
   FROM unnest(%(names)s::text[]) AS name(workflow)
  CROSS JOIN LATERAL (
-       SELECT i.key, i.generation FROM engine_instance i
+       SELECT i.key, i.generation, i.finished_at FROM engine_instance i
         WHERE (i.workflow, i.status) >= (name.workflow, 'complete')
           AND (i.workflow, i.status) <= (name.workflow, 'complete')
         ORDER BY i.workflow, i.status, i.key DESC LIMIT %(instances)s) AS last
+"""
+_STEPS_OF = """
+SELECT last.key, done.name, count(*), max(extract(epoch FROM done.finished_at - done.started_at))::float8
+  FROM unnest(%(keys)s::bigint[], %(generations)s::int[]) AS last(key, generation)
  CROSS JOIN LATERAL (
        SELECT s.name, s.started_at, s.finished_at, s.kind, s.status FROM engine_step s
         WHERE s.instance_id = last.key AND s.generation = last.generation ORDER BY s.seq LIMIT %(steps)s) AS done
- WHERE done.kind = 'do' AND done.status = 'complete' AND done.name = ANY(%(steps_of)s)
- GROUP BY name.workflow, done.name
+ WHERE done.kind = 'do' AND done.status = 'complete'
+ GROUP BY last.key, done.name
 """
 # The last attempt of each: what a step took includes its back-offs.
 _DURATIONS = """
@@ -96,17 +103,58 @@ def long_steps(keys: Sequence[int]) -> dict[int, LongStep]:
     if not keys:
         return {}
     with connection.cursor() as cursor:
-        cursor.execute(_RUNNING, {"keys": list(keys), "steps": STEPS})
-        running = [row for row in cursor.fetchall() if row[4] > LEAST_SECONDS]
-        if not running:
-            return {}
-        names, steps_of = {row[1] for row in running}, {row[2] for row in running}
-        values: dict[str, Any] = {"names": sorted(names), "steps_of": sorted(steps_of)}
-        cursor.execute(_ENDED, values | {"instances": INSTANCES, "steps": STEPS})
-        usual = {(workflow, name): longest for workflow, name, n, longest in cursor if n >= LEAST_KNOWN}
+        cursor.execute(_RUNNING, {"keys": list(keys), "steps": STEPS, "least": LEAST_SECONDS})
+        running = cursor.fetchall()
+    usual = _longest({row[1] for row in running}) if running else {}
     found: dict[int, LongStep] = {}
     for key, workflow, name, started_at, seconds in sorted(running, key=lambda row: row[3], reverse=True):
-        longest = usual.get((workflow, name))
-        if longest is not None and seconds > TIMES * longest:
+        n, longest = usual.get((workflow, name), (0, 0.0))
+        if n >= LEAST_KNOWN and seconds > TIMES * longest:
             found[key] = LongStep(name, started_at, longest)
     return found
+
+
+_Steps = dict[str, tuple[int, float]]  # by name: how many ended, and how many seconds the longest took
+
+# What an instance did in a generation that is complete does not change any more. By its key, generation and end.
+_known = OrderedDict[tuple[int, int, str], _Steps]()
+_lock = Lock()
+MOST_KNOWN = 5_000
+
+
+def _longest(workflows: Collection[str]) -> dict[tuple[str, str], tuple[int, float]]:
+    """Return by workflow and name how many steps ended in the last instances, and how long the longest took."""
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    for workflow, steps in _last_steps(workflows):
+        for name, (n, longest) in steps.items():
+            before, most = found.get((workflow, name), (0, 0.0))
+            found[workflow, name] = (before + n, max(most, longest))
+    return found
+
+
+def _last_steps(workflows: Collection[str]) -> Iterator[tuple[str, _Steps]]:
+    """Yield the steps of the instances that ended last; those of which they are not known yet are read."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ENDED_LAST, {"names": sorted(workflows), "instances": INSTANCES})
+        last = {(key, generation, end): workflow for workflow, key, generation, end in cursor.fetchall()}
+    with _lock:
+        known = {one: _known[one] for one in last if one in _known}
+    if unknown := [one for one in last if one not in known]:
+        read = _read_steps(unknown)
+        known |= read
+        with _lock:
+            _known.update(read)
+            while len(_known) > MOST_KNOWN:
+                _known.popitem(last=False)
+    for one, workflow in last.items():
+        yield workflow, known[one]
+
+
+def _read_steps(ended: Sequence[tuple[int, int, str]]) -> dict[tuple[int, int, str], _Steps]:
+    values: dict[str, Any] = {"keys": [one[0] for one in ended], "generations": [one[1] for one in ended]}
+    steps: dict[int, _Steps] = {one[0]: {} for one in ended}
+    with connection.cursor() as cursor:
+        cursor.execute(_STEPS_OF, values | {"steps": STEPS})
+        for key, name, n, longest in cursor.fetchall():
+            steps[key][name] = (n, longest)
+    return {one: steps[one[0]] for one in ended}

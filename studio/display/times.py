@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 from django.utils import timezone
@@ -9,6 +10,11 @@ from django.utils import timezone
 from engine.values.durations import format_duration
 
 NEAR = timedelta(hours=24)  # the day of a minute is written from here on
+
+# As the template tag `at` writes it.
+_TIME = re.compile(
+    r'(<time class="[a-z]+" data-kind="([a-z]+)" datetime="([^"]+)"[^>]* hx-morph-skip-children>)[^<]*(?=</time>)'
+)
 
 
 def whole(moment: datetime) -> str:
@@ -37,6 +43,11 @@ def first_text(moment: datetime, kind: str) -> str:
         return f"in {format_duration(moment - now)}" if moment > now else "due"
     passed = max(now - moment, timedelta(0))
     return _ago(int(passed.total_seconds())) if kind == "ago" else format_duration(passed)
+
+
+def with_times(html: str) -> str:
+    """Return HTML that was rendered before, with the texts that its times have now."""
+    return _TIME.sub(lambda one: f"{one[1]}{first_text(datetime.fromisoformat(one[3]), one[2])}", html)
 
 
 def _left(seconds: int) -> str:

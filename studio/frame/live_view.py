@@ -22,6 +22,7 @@ class LiveView(ABC):
     topic: ClassVar[re.Pattern[str]]
     verb: ClassVar[Verb] = Verb.VIEW  # what a user needs to see it
     seconds_between: ClassVar[float] = 0.5  # from one rendering to the next while changes go on
+    shares_reading: ClassVar[bool] = False  # drawings for several people begin together, and read once
     moves_by_itself: ClassVar[bool] = False  # render again even without changes: bars grow
 
     @classmethod

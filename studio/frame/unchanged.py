@@ -2,7 +2,8 @@
 
 It is never older than the last write that had ended when it was asked for: PostgreSQL says whether there was one
 (`engine.status.last_write`). Those who ask while somebody reads wait, and share the next reading that begins after they
-had asked. The key has to name everything that decides what is read: above all the workflows that may be seen.
+had asked. Drawings for open tabs that begin at one moment share what is read from then on. The key has to name
+everything that decides what is read: above all the workflows that may be seen.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 from engine.status.last_write import last_write
@@ -21,6 +24,18 @@ OLDEST_S = 10.0
 WAIT_S = 3.0  # for somebody who reads; then everybody reads for themselves
 
 T = TypeVar("T")
+
+_since: ContextVar[float] = ContextVar("since", default=math.inf)
+
+
+@contextmanager
+def read_since(moment: float) -> Iterator[None]:
+    """Let what was read from this moment on be new enough, whatever was written after it: the next drawing has that."""
+    token = _since.set(moment)
+    try:
+        yield
+    finally:
+        _since.reset(token)
 
 
 class _Kept(Generic[T]):
@@ -41,15 +56,15 @@ class Unchanged(Generic[T]):
 
     def read(self, key: Hashable, ask: Callable[[], T]) -> T:
         """Return what `ask` returns, or what it has returned if that is still true."""
-        asked_at, mark = time.monotonic(), last_write()
+        asked_at, mark = min(time.monotonic(), _since.get()), last_write()
         if mark is None:
             return ask()
         kept = self._at(key)
         if not kept.lock.acquire(timeout=WAIT_S):
             return ask()
         try:
-            is_same = kept.mark == mark and time.monotonic() - kept.began <= OLDEST_S
-            if kept.found is None or not (is_same or kept.began >= asked_at):
+            is_new = kept.mark == mark or kept.began >= asked_at
+            if kept.found is None or not is_new or time.monotonic() - kept.began > OLDEST_S:
                 began = time.monotonic()
                 kept.found, kept.mark, kept.began = ask(), mark, began
             return kept.found

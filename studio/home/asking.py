@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -63,21 +64,21 @@ def read(names: Sequence[str]) -> list[Row]:
 
 def put_to(user: Any, rows: Sequence[Row]) -> list[Asking]:
     """Return the requests that were read, with what this user may answer."""
-    return [_asking(row, user) for row in rows]
+    may = cache(lambda workflow, assignees: may_answer(Asked("", None, assignees), user, workflow))
+    return [_asking(row, may) for row in rows]
 
 
-def _asking(row: Row, user: Any) -> Asking:
+def _asking(row: Row, may: Callable[[str, tuple[str, ...]], bool]) -> Asking:
     key, generation, seq, workflow, instance_id, name, message, opened_at, expires_at, assignees = row
-    asked = Asked(message, None, tuple(assignees))
     return Asking(
         ref=f"{key}-{generation}-{seq}",
         workflow=workflow,
         id=instance_id,
         name=name,
-        message=first_line(asked.message),
+        message=first_line(message),
         opened_at=opened_at,
         expires_at=expires_at,
-        is_own=may_answer(asked, user, workflow),
+        is_own=may(workflow, tuple(assignees)),
     )
 
 

@@ -13,7 +13,7 @@ from engine.status.facts import Servers
 from studio.home import asking
 from studio.home.actions import with_actions
 from studio.home.facts import facts_of, started_by
-from studio.home.group import Group, cut, sort
+from studio.home.group import Entry, Group, cut, sort
 from studio.instances.address import address_of
 
 WHO = ("", "mine")
@@ -32,7 +32,7 @@ class More:
 class Attention:
     """What needs attention. The sentence is about everything, the rows are those that were asked for."""
 
-    everything: tuple[Group, ...]
+    everything: tuple[Group | Entry, ...]
     own_count: int
     shown: tuple[Group, ...]
     more: tuple[More, ...]
@@ -54,7 +54,8 @@ def attention(names: Sequence[str], user: Any, who: str = "") -> Attention:
     everything = sort((*facts.blocks, *asking.blocks(asked, facts.at)))
     mine = sort((*own, *asking.blocks(asked, facts.at, own=True)))
     some, others = cut(mine if who == "mine" else everything)
-    shown = with_actions(some, facts.held, user, home_address(who), own=person if who == "mine" else "")
+    rows = [one for one in some if isinstance(one, Group)]  # with_details has made them
+    shown = with_actions(rows, facts.held, user, home_address(who), own=person if who == "mine" else "")
     return Attention(
         everything=tuple(everything),
         own_count=len(mine),
@@ -73,7 +74,7 @@ _LISTS = {
 }
 
 
-def _more(others: Sequence[Group]) -> list[More]:
+def _more(others: Sequence[Group | Entry]) -> list[More]:
     counts: dict[str, int] = {}
     for group in others:
         kind = "errored" if group.kind in ("rollback", "errored", "retrying") else group.kind

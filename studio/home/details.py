@@ -12,23 +12,39 @@ from engine.status.failures.recent import BARS
 from engine.status.sentences.sentence import Moment, Sentence
 from studio.errors.common import common_of
 from studio.errors.groups import first_line
-from studio.home.group import OF_ERRORS, Block, Group, Hour, cut, sort
+from studio.home.group import OF_ERRORS, Block, Entry, Group, Hour, Latest, cut, sort
 
 COMPARED = 200  # instances on each side
+LOOKED_AT = 50  # instances of a workflow in each status: whether the step succeeds again
 LEAST = 5  # instances: fewer have something in common by chance
 TOLD, TOLD_MORE = 80, 20  # per cent of the instances, and points above the usual share
 
 
-def with_details(blocks: Iterable[Block], now: datetime) -> tuple[Block, ...]:
-    """Return the blocks, with the details of what is shown of them.
+def with_details(blocks: Iterable[Block], now: datetime, *, person: str | None = None) -> tuple[Block, ...]:
+    """Return the blocks, with the rows of what is shown of them, and their details.
 
-    For any number of them with seven queries at most and those of `shares`. An error in the first place is the leading
-    one, with what its instances have in common; no approval comes before it.
+    For any number of them with nine queries at most and those of `shares`. An error in the first place is the leading
+    one, with what its instances have in common; no approval comes before it. `person`: whose instances they are.
     """
     found = tuple(blocks)
     shown, _ = cut(sort(found))
-    detailed = {before.key: after for before, after in zip(shown, _detailed(shown, now), strict=True)}
-    return tuple(tuple(detailed.get(group.key, group) for group in block) for block in found)
+    rows = {id(one): row for one, row in zip(shown, _detailed(_made(shown, person), now), strict=True)}
+    return tuple(tuple(rows.get(id(one), one) for one in block) for block in found)
+
+
+def _made(shown: Sequence[Group | Entry], person: str | None) -> list[Group]:
+    groups = [group for one in shown if isinstance(one, Entry) for group in one.of]
+    waiting = [
+        (group.workflow, group.fingerprint)
+        for one in shown
+        if isinstance(one, Entry) and one.kind == "retrying"
+        for group in one.of
+    ]
+    latest = Latest(
+        failures.last_seen({group.fingerprint for group in groups if group.fingerprint}),
+        failures.soonest(waiting, person=person),
+    )
+    return [one.make(latest) if isinstance(one, Entry) else one for one in shown]
 
 
 def _detailed(groups: Sequence[Group], now: datetime) -> list[Group]:
@@ -45,7 +61,10 @@ def _detailed(groups: Sequence[Group], now: datetime) -> list[Group]:
 
 
 def _leading(group: Group) -> Group:
-    is_well = not group.is_of_one and failures.recovered(group.fingerprints, most=1) is not None
+    is_well = (
+        not group.is_of_one
+        and failures.recovered(group.fingerprints, most=1, looked_at=LOOKED_AT) is not None
+    )
     return replace(group, is_leading=True, is_well=is_well, line=(*group.line, *_in_common(group)))
 
 

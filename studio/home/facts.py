@@ -87,7 +87,7 @@ def started_by(person: str, facts: Facts, names: Sequence[str]) -> tuple[Block, 
 def _read(names: Sequence[str]) -> Facts:
     now = database_now()
     living = tuple(ALIVE.rows())
-    errors = failures.current(names, now)
+    errors = failures.current(names, now, lately=failing.GROWS)
     long = stuck.read_long(names)
     held = paused_of(names)
     unserved = stuck.read_unserved(_served(names, held, living), now)
@@ -119,7 +119,7 @@ def _read_own(person: str, facts: Facts, names: Sequence[str]) -> tuple[Block, .
         stuck.long_blocks(long, now),
         stuck.unserved_blocks(unserved, is_anybody=bool(facts.servers.count)),
     )
-    return with_details(blocks, now)
+    return with_details(blocks, now, person=person)
 
 
 def _served(

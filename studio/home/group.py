@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import IntEnum
 
+from engine.status.failures import CurrentGroup
 from engine.status.sentences.sentence import Sentence
 from studio.display.bars import SmallBars, small_bars
 from studio.errors.address import ErrorAddress
@@ -130,20 +131,52 @@ class Group:
         return bool(self.only)
 
 
-Block = tuple[Group, ...]  # a group, and its back-offs
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """What is read of errors before their rows are made."""
+
+    seen: Mapping[str, datetime] = field(default_factory=dict)  # when a group failed last, by its fingerprint
+    soonest: Mapping[tuple[str, str], Sequence[int]] = field(
+        default_factory=dict
+    )  # keys, by workflow and fingerprint
 
 
-def sort(blocks: Iterable[Block]) -> list[Group]:
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A group of errors without a row: its place, and what the headline says of it. There may be hundreds."""
+
+    kind: str
+    rank: Rank
+    count: int
+    since: datetime | None
+    of: tuple[CurrentGroup, ...]
+    make: Callable[[Latest], Group]
+    next_at: datetime | None = None
+    own_count: int = 0
+
+    @property
+    def address(self) -> str:
+        return self.make(Latest()).address
+
+    @property
+    def shares(self) -> tuple[Share, ...]:
+        return self.make(Latest()).shares
+
+
+Block = tuple[Group | Entry, ...]  # a group, and its back-offs
+
+
+def sort(blocks: Iterable[Block]) -> list[Group | Entry]:
     """Sort by severity; within a kind the larger, then the newer. Approvals: the first to expire."""
     return [group for block in sorted(blocks, key=lambda one: _place(one[0])) for group in block]
 
 
-def cut(groups: Sequence[Group]) -> tuple[list[Group], list[Group]]:
+def cut(groups: Sequence[Group | Entry]) -> tuple[list[Group | Entry], list[Group | Entry]]:
     """Return the groups that are shown, and the others: no kind crowds out another."""
-    shown, others = list[Group](), list[Group]()
+    shown, others = list[Group | Entry](), list[Group | Entry]()
     left = {"errors": SHOWN_ERRORS}
     for group in groups:
-        kind = "errors" if group.fingerprints or group.kind in ("errored", "retrying") else group.kind
+        kind = "errors" if group.kind in (*OF_ERRORS, "retrying") else group.kind
         room = left.setdefault(kind, SHOWN_OTHERS)
         (shown if room > 0 else others).append(group)
         left[kind] = room - 1
@@ -158,7 +191,7 @@ def shares_of(pairs: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
     return tuple(Share(name, n) for name, n in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
-def _place(group: Group) -> tuple[float, ...]:
+def _place(group: Group | Entry) -> tuple[float, ...]:
     at = group.since.timestamp() if group.since else 0.0
     if group.rank in (Rank.EXPIRING, Rank.ASKING):
         soon = group.next_at.timestamp() if group.next_at else float("inf")

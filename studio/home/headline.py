@@ -11,7 +11,7 @@ from django.urls import reverse
 from engine.status.facts import Servers
 from engine.status.sentences.sentence import Code, Moment, Sentence
 from studio.home.attention import Attention
-from studio.home.group import OF_ERRORS, Group
+from studio.home.group import OF_ERRORS, Entry, Group
 from studio.instances.address import address_of
 from studio.workers.headline import many, number
 
@@ -40,8 +40,8 @@ def headline(found: Attention | None, *, has_workflows: bool = True) -> Headline
     if found is None:
         return Headline(("What needs you could not be read.",), "retrying")
     facts = (*_facts(found), _workers(found.servers))
-    if found.everything:
-        worst = found.everything[0]
+    worst = next(iter(found.everything), None)
+    if isinstance(worst, Group):  # the worst has a row
         look = "retrying" if worst.kind in ("unserved", "stuck") else worst.look
         return Headline((*_worst(worst), "."), look, facts)
     if not has_workflows:
@@ -98,7 +98,7 @@ def _since(moment: datetime | None) -> Sentence:
 def _facts(found: Attention) -> Iterator[Fact]:
     """Yield what else needs attention, in the order of severity. What is zero is left out."""
     worst, *others = found.everything or (None,)
-    kinds: dict[str, list[Group]] = {}
+    kinds: dict[str, list[Group | Entry]] = {}
     for group in others:
         if group is not None:
             kinds.setdefault(group.kind, []).append(group)
@@ -107,7 +107,7 @@ def _facts(found: Attention) -> Iterator[Fact]:
         yield _fact(kind, groups, is_more=is_more)
 
 
-def _fact(kind: str, groups: Sequence[Group], *, is_more: bool) -> Fact:
+def _fact(kind: str, groups: Sequence[Group | Entry], *, is_more: bool) -> Fact:
     count = sum(group.count for group in groups)
     is_one, n = count == 1, number(count)
     only = groups[0].address if len(groups) == 1 else ""
@@ -131,7 +131,7 @@ def _fact(kind: str, groups: Sequence[Group], *, is_more: bool) -> Fact:
     return _asking(groups, n, is_one=is_one)
 
 
-def _back_off(groups: Sequence[Group], subject: str, *, is_one: bool, only: str) -> Fact:
+def _back_off(groups: Sequence[Group | Entry], subject: str, *, is_one: bool, only: str) -> Fact:
     next_at = min((group.next_at for group in groups if group.next_at), default=None)
     until: Sentence = (
         () if next_at is None else (" until " if is_one else ", the first until ", Moment("minute", next_at))
@@ -144,7 +144,7 @@ def _back_off(groups: Sequence[Group], subject: str, *, is_one: bool, only: str)
     )
 
 
-def _asking(groups: Sequence[Group], n: str, *, is_one: bool) -> Fact:
+def _asking(groups: Sequence[Group | Entry], n: str, *, is_one: bool) -> Fact:
     own = sum(group.own_count for group in groups)
     is_all = own == sum(group.count for group in groups)
     who = " for you" if is_all else f", {own:,} for you" if own else " for others"

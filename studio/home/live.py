@@ -18,6 +18,7 @@ from studio.frame.sections import read
 from studio.home.attention import WHO, attention, home_address
 from studio.home.facts import flows_of
 from studio.home.headline import headline
+from studio.home.rows import row
 from studio.home.starts import address_of_starts, starts_of
 
 
@@ -27,6 +28,7 @@ class HomeView(LiveView):
 
     topic: ClassVar[re.Pattern[str]] = re.compile("home")
     seconds_between: ClassVar[float] = 0.8  # each person has a drawing of their own
+    shares_reading: ClassVar[bool] = True
     who: str = ""
 
     @classmethod
@@ -46,6 +48,7 @@ class HomeView(LiveView):
             "section": section,
             "again": home_address(self.who),
             "attention": section.found,
+            "rows": [row(group) for group in section.found.shown] if section.found else [],
             "headline": headline(section.found, has_workflows=bool(names)),
             "who": self.who,
             "newest": CAP - 1,

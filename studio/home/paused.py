@@ -17,19 +17,25 @@ from studio.home.group import Block, Group, Hour, Rank, shares_of
 
 CAP = 1_001  # of a workflow, the newest
 
+# Many have the same reason: each is read as JSON once.
 _PAUSED = """
-SELECT name.workflow, p.type, p.steps, p.message, count(*), min(p.paused_at),
-       max(p.paused_at), count(*) FILTER (WHERE p.paused_at > %(hour)s), (array_agg(p.id ORDER BY p.paused_at DESC))[1]
-  FROM unnest(%(names)s::text[]) AS name(workflow)
- CROSS JOIN LATERAL (
-       SELECT i.id, i.started_by, i.paused_at, i.pause_reason ->> 'type' AS type,
-              i.pause_reason -> 'details' ->> 'steps' AS steps,
-              CASE WHEN i.pause_reason ->> 'type' IN ('CodeChangedError', 'StepExhaustedError') THEN ''
-                   ELSE left(i.pause_reason ->> 'message', 300) END AS message
-         FROM engine_instance i
-        WHERE i.workflow = name.workflow AND i.status = 'paused' AND i.pause_reason IS NOT NULL
-        ORDER BY i.key DESC LIMIT %(cap)s) AS p
- WHERE %(person)s::text IS NULL OR p.started_by = %(person)s
+WITH paused AS (
+    SELECT name.workflow, i.pause_reason::text AS reason, count(*) AS n, min(i.paused_at) AS since,
+           max(i.paused_at) AS last_at, count(*) FILTER (WHERE i.paused_at > %(hour)s) AS in_hour,
+           (array_agg(i.id))[1] AS id
+      FROM unnest(%(names)s::text[]) AS name(workflow)
+     CROSS JOIN LATERAL (
+           SELECT i.id, i.started_by, i.paused_at, i.pause_reason FROM engine_instance i
+            WHERE i.workflow = name.workflow AND i.status = 'paused' AND i.pause_reason IS NOT NULL
+            ORDER BY i.key DESC LIMIT %(cap)s) AS i
+     WHERE %(person)s::text IS NULL OR i.started_by = %(person)s
+     GROUP BY 1, 2
+)
+SELECT p.workflow, p.reason ->> 'type', p.reason -> 'details' ->> 'steps',
+       CASE WHEN p.reason ->> 'type' IN ('CodeChangedError', 'StepExhaustedError') THEN ''
+            ELSE left(p.reason ->> 'message', 300) END,
+       sum(p.n)::int, min(p.since), max(p.last_at), sum(p.in_hour)::int, min(p.id)
+  FROM (SELECT workflow, reason::json, n, since, last_at, in_hour, id FROM paused OFFSET 0) AS p
  GROUP BY 1, 2, 3, 4
 """
 
@@ -46,7 +52,7 @@ class Paused:
     since: datetime
     last_at: datetime
     in_hour: int
-    newest_id: str
+    any_id: str
 
     @property
     def title(self) -> str:
@@ -103,7 +109,7 @@ def _group(kind: str, title: str, some: Sequence[Paused]) -> Group:
     return Group(
         kind="paused",
         rank=Rank.PAUSED,
-        key=f"p-{last.workflow}-{last.newest_id}" if total == 1 else f"p-{_slug(kind, title)}",
+        key=f"p-{last.workflow}-{last.any_id}" if total == 1 else f"p-{_slug(kind, title)}",
         count=total,
         look="paused",
         title=title,
@@ -113,7 +119,7 @@ def _group(kind: str, title: str, some: Sequence[Paused]) -> Group:
         then=then,
         hour=Hour.of(sum(one.in_hour for one in some)),
         query=query,
-        only=last.newest_id if total == 1 else "",
+        only=last.any_id if total == 1 else "",
     )
 
 

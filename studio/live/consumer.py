@@ -194,7 +194,10 @@ class StudioConsumer(AsyncWebsocketConsumer):
             return await in_thread(self._render, self.topic.draw)
 
         every = self.topic.seconds_between
-        return await shared.drawing(draw, by=self.user.pk, knows=knows, since=since, seconds_between=every)
+        beat = gallery().beat(type(self.topic)) if self.topic.shares_reading else None
+        return await shared.drawing(
+            draw, by=self.user.pk, knows=knows, since=since, seconds_between=every, beat=beat
+        )
 
     async def _counted(self, since: float, knows: int) -> pieces.Drawing:
         """Return the counts in the navigation, which all tabs of a user share."""

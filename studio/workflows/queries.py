@@ -68,11 +68,11 @@ class Overview:
         return " ".join(self.description.split("\n\n")[0].split())
 
 
-def overviews(names: Sequence[str], *, only_open: bool = False) -> list[Overview]:
-    """Read the table of workflows. `only_open`: count no instances that have ended."""
+def overviews(names: Sequence[str], *, only_open: bool = False, without_last: bool = False) -> list[Overview]:
+    """Read the table of workflows. `only_open`: count no instances that have ended. `without_last`: no last start."""
     counts = open_by_status(names) if only_open else counts_by_status(names)
     last: dict[str, datetime] = {}
-    for name, _, created_at in _newest(names, _STATUSES, 1):
+    for name, _, created_at in () if without_last else _newest(names, _STATUSES, 1):
         last[name] = max(created_at, last.get(name, created_at))
     servers = servers_of(names)
     paused = {one.name: one for one in paused_of(names)}

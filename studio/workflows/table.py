@@ -64,10 +64,14 @@ class FlowTable:
 
 
 def flow_table(names: Sequence[str], *, most: int | None = None) -> FlowTable:
-    """Read the table: first those that fail more than usual, by the number of failures, then the others by name."""
+    """Read the table: first those that fail more than usual, by the number of failures, then the others by name.
+
+    `most`: the first rows only, without when each workflow started last.
+    """
     days = last_day(names)
     ordered = sorted(names, key=lambda name: (-days[name].errored * days[name].is_unusual, name))
-    rows = tuple(FlowRow(one, days[one.name]) for one in overviews(ordered[:most], only_open=True))
+    found = overviews(ordered[:most], only_open=True, without_last=most is not None)
+    rows = tuple(FlowRow(one, days[one.name]) for one in found)
     return FlowTable(rows, len(names), counted_since())
 
 

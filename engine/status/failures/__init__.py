@@ -3,7 +3,7 @@
 Every function takes the workflows that a person may see; None: all of them.
 """
 
-from engine.status.failures.failing import CurrentGroup, current, started_by
+from engine.status.failures.failing import CurrentGroup, current, last_seen, soonest, started_by
 from engine.status.failures.found import FailedAttempt, FailedInstances, FailureGroup, Groups
 from engine.status.failures.reading import count_open, group, groups, kin
 from engine.status.failures.recent import NextAttempt, ids_of, last_hour, latest_messages, next_attempts
@@ -35,11 +35,13 @@ __all__ = [
     "kin",
     "last_failures",
     "last_hour",
+    "last_seen",
     "latest_messages",
     "next_attempts",
     "recovered",
     "sample_trace",
     "shares",
+    "soonest",
     "started_by",
     "told",
     "trend",

@@ -1,7 +1,7 @@
 """What fails now: instances that errored in the last day or wait for a retry, by group, and those of one person apart.
 
-Whatever the tables hold, each query ends after so many rows of an index: one descent for each group of failures, and
-the newest instances of each workflow.
+Whatever the tables hold, each query ends after so many rows of an index: the newest instances of each workflow, and one
+descent for each group of failures.
 """
 
 from __future__ import annotations
@@ -13,62 +13,14 @@ from typing import Any
 
 from django.db import connection
 
-from engine.status.failures import sql
+from engine.status.failures import failing_sql
 
 WINDOW = timedelta(days=1)
 HOUR = timedelta(hours=1)
 CAP = 1_001  # instances of a group, and of a workflow where each is looked at
+LOOKED_AT = 5_000  # failures of a workflow, the newest; if there are more, each group is counted by itself
 MOST = 500  # groups
 SOONEST = 20  # keys of those that wait for a retry
-
-# Among the newest of each workflow: what could not be rolled back, and what has no group; or what a person has started.
-# The index of what failed has all of it, and that of what waits the same for retries; the ids are in the rows only.
-_ERRORED = """
-SELECT name.workflow, coalesce(i.fingerprint, ''), i.rollback = 'failed' AS is_stuck, count(*), min(i.finished_at),
-       count(*) FILTER (WHERE i.finished_at > %(hour)s), max(i.key)
-  FROM unnest(%(workflows)s::text[]) AS name(workflow)
- CROSS JOIN LATERAL (
-       SELECT i.key, i.fingerprint, i.started_by, i.rollback, i.finished_at FROM engine_instance i
-        WHERE i.workflow = name.workflow AND i.status = 'errored' AND i.finished_at > %(since)s
-        ORDER BY i.finished_at DESC LIMIT %(cap)s) AS i
- WHERE CASE WHEN %(person)s::text IS NULL THEN i.rollback = 'failed' OR i.fingerprint IS NULL
-            ELSE i.started_by = %(person)s END
- GROUP BY 1, 2, 3
-"""
-_RETRYING = """
-SELECT name.workflow, coalesce(i.fingerprint, ''), count(*), min(i.wake_at),
-       (array_agg(i.key ORDER BY i.wake_at, i.key))[1:%(soonest)s]
-  FROM unnest(%(workflows)s::text[]) AS name(workflow)
- CROSS JOIN LATERAL (
-       SELECT i.key, i.fingerprint, i.started_by, i.wake_at FROM engine_instance i
-        WHERE i.workflow = name.workflow AND i.status = 'waiting' AND i.waiting_for = 'retry'
-        ORDER BY i.key DESC LIMIT %(cap)s) AS i
- WHERE %(person)s::text IS NULL OR i.started_by = %(person)s
- GROUP BY 1, 2
-"""
-_GROUPS = f"""
-WITH active AS MATERIALIZED (
-    SELECT f.fingerprint, errored.*
-    FROM engine_failure f CROSS JOIN LATERAL (
-        SELECT count(*) AS n, count(*) FILTER (WHERE finished_at > %(hour)s) AS in_hour, min(finished_at) AS first_at,
-            max(key) AS newest
-        FROM (
-            SELECT i.finished_at, i.key FROM engine_instance i
-            WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
-            ORDER BY i.finished_at DESC LIMIT %(cap)s
-        ) AS capped
-    ) AS errored
-    WHERE f.workflow = ANY (%(workflows)s) AND (errored.n > 0 OR f.fingerprint = ANY (%(retrying)s))
-)
-SELECT f.fingerprint, f.kin, f.workflow, f.step, f.phase, f.type, f.first_seen > %(since)s, f.last_seen,
-    active.n, active.in_hour, active.newest, CASE WHEN active.n < %(cap)s THEN active.first_at ELSE (
-        SELECT i.finished_at FROM engine_instance i
-        WHERE i.fingerprint = f.fingerprint AND i.status = 'errored' AND i.finished_at > %(since)s
-        ORDER BY i.finished_at LIMIT 1
-    ) END
-FROM ({sql.STATED} AND f.fingerprint IN (SELECT fingerprint FROM active)) AS f JOIN active USING (fingerprint)
-WHERE f.state = 'open' ORDER BY f.last_seen DESC, f.fingerprint LIMIT %(most)s
-"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +46,17 @@ class Errored:
 
 @dataclass(frozen=True, slots=True)
 class BackingOff:
-    """Instances of a group that wait for a retry, and the keys of those whose next attempt is the soonest."""
+    """Instances of a group that wait for a retry, and when the next attempt of the first of them starts."""
 
     count: int = 0
     next_at: datetime | None = None
-    soonest: tuple[int, ...] = ()
+    newest: int | None = None
+    """The highest key of theirs."""
 
     def __add__(self, other: BackingOff) -> BackingOff:
-        if self.next_at is None or other.next_at is None:
-            return self if self.next_at is not None else other
-        first, second = (self, other) if self.next_at <= other.next_at else (other, self)
-        keys = (*first.soonest, *second.soonest)[:SOONEST]
-        return BackingOff(self.count + other.count, first.next_at, keys)
+        nexts = [at for at in (self.next_at, other.next_at) if at is not None]
+        keys = [key for key in (self.newest, other.newest) if key is not None]
+        return BackingOff(self.count + other.count, min(nexts, default=None), max(keys, default=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,25 +71,19 @@ class CurrentGroup:
     type: str = ""
     is_new: bool = False
     """Whether it failed for the first time in the last day."""
-    last_seen: datetime | None = None
+    grows: bool = False
+    """Whether it has failed lately."""
     errored: Errored = Errored()
     not_rolled_back: Errored = Errored()
     """Those of the errored ones whose rollback failed, among the newest of the workflow."""
     retrying: BackingOff = BackingOff()
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.errored.count or self.retrying.count)
 
-
-def current(workflows: Collection[str], now: datetime) -> list[CurrentGroup]:
-    """Return the open groups of these workflows that fail now, with three queries."""
-    asked = _asked(workflows, now)
-    parts = _parts(asked)
-    waiting = sorted(found for (_, found), part in parts.items() if found and part.retrying.count)
-    groups = [_group(row, parts) for row in _ask(_GROUPS, {**asked, "retrying": waiting})]
-    unmarked = [part for (_, fingerprint), part in sorted(parts.items()) if not fingerprint]
-    return [group for group in (*groups, *unmarked) if not group.is_empty]
+def current(workflows: Collection[str], now: datetime, *, lately: timedelta) -> list[CurrentGroup]:
+    """Return the open groups of these workflows that fail now, with one query. What failed `lately` grows."""
+    asked = {**_asked(workflows, now), "lately": now - lately}
+    rows = _ask(failing_sql.CURRENT, asked)
+    return [_group(row) for row in sorted(rows, key=lambda row: (row[1] == "", row[1], row[0]))]
 
 
 def started_by(
@@ -148,19 +93,48 @@ def started_by(
 
     With two queries. Groups of which there is nothing are left out.
     """
-    parts = _parts(_asked(workflows, now, person))
-    found = []
-    for group in groups:
-        part = parts.get((group.workflow, group.fingerprint))
-        if part is not None and not part.is_empty:
-            errored, retrying = part.errored, part.retrying
-            found.append(
-                replace(group, errored=errored, not_rolled_back=part.not_rolled_back, retrying=retrying)
-            )
-    return found
+    asked = _asked(workflows, now, person)
+    errored: dict[tuple[str, str], list[tuple[bool, Errored]]] = {}
+    for workflow, fingerprint, is_stuck, *figures in _ask(failing_sql.ERRORED_OF_PERSON, asked):
+        errored.setdefault((workflow, fingerprint), []).append((is_stuck, Errored(*figures)))
+    retrying = {
+        (workflow, fingerprint): BackingOff(*figures)
+        for workflow, fingerprint, *figures in _ask(failing_sql.RETRYING_OF_PERSON, asked)
+    }
+    return [
+        replace(
+            group,
+            errored=sum((one for _, one in errored.get(at, ())), Errored()),
+            not_rolled_back=sum((one for is_stuck, one in errored.get(at, ()) if is_stuck), Errored()),
+            retrying=retrying.get(at, BackingOff()),
+        )
+        for group in groups
+        if (at := (group.workflow, group.fingerprint)) in errored or at in retrying
+    ]
 
 
-_Parts = Mapping[tuple[str, str], CurrentGroup]
+def last_seen(fingerprints: Collection[str]) -> dict[str, datetime]:
+    """Return when each of these groups failed last."""
+    if not fingerprints:
+        return {}
+    return dict(_ask(failing_sql.LAST_SEEN, {"fingerprints": [*fingerprints]}))
+
+
+def soonest(
+    groups: Collection[tuple[str, str]], *, person: str | None = None
+) -> dict[tuple[str, str], list[int]]:
+    """Return the keys of instances whose next attempt is the soonest, by workflow and fingerprint."""
+    if not groups:
+        return {}
+    names, fingerprints = zip(*groups, strict=True)
+    values = {
+        "workflows": sorted({*names}),
+        "of": [*names],
+        "fingerprints": [*fingerprints],
+        "person": person,
+    }
+    rows = _ask(failing_sql.SOONEST, {**values, "cap": CAP, "soonest": SOONEST})
+    return {(workflow, fingerprint): keys for fingerprint, workflow, keys in rows}
 
 
 def _asked(workflows: Collection[str], now: datetime, person: str | None = None) -> dict[str, Any]:
@@ -170,50 +144,34 @@ def _asked(workflows: Collection[str], now: datetime, person: str | None = None)
         "since": now - WINDOW,
         "hour": now - HOUR,
         "cap": CAP,
+        "looked_at": LOOKED_AT,
         "most": MOST,
-        "soonest": SOONEST,
     }
 
 
-def _parts(asked: Mapping[str, Any]) -> _Parts:
-    """Return by workflow and fingerprint what fails, as groups of which no more is known."""
-    errored: dict[tuple[str, str], list[tuple[bool, Errored]]] = {}
-    for workflow, fingerprint, is_stuck, *figures in _ask(_ERRORED, asked):
-        errored.setdefault((workflow, fingerprint), []).append((is_stuck, Errored(*figures)))
-    retrying = {
-        (workflow, fingerprint): BackingOff(count, next_at, (*keys,))
-        for workflow, fingerprint, count, next_at, keys in _ask(_RETRYING, asked)
-    }
-    return {
-        at: CurrentGroup(
-            at[1],
-            "",
-            at[0],
-            errored=sum((one for _, one in errored.get(at, ())), Errored()),
-            not_rolled_back=sum((one for is_stuck, one in errored.get(at, ()) if is_stuck), Errored()),
-            retrying=retrying.get(at, BackingOff()),
-        )
-        for at in errored.keys() | retrying.keys()
-    }
-
-
-def _group(row: tuple[Any, ...], parts: _Parts) -> CurrentGroup:
-    fingerprint, kin, workflow, step, phase, kind, is_new, last_seen = row[:8]
-    count, in_hour, newest, since = row[8:]
-    part = parts.get((workflow, fingerprint))
-    return CurrentGroup(
-        fingerprint,
-        kin,
-        workflow,
-        step,
-        phase,
-        kind,
-        is_new,
-        last_seen,
-        errored=Errored(count, since, in_hour, newest),
-        not_rolled_back=part.not_rolled_back if part else Errored(),
-        retrying=part.retrying if part else BackingOff(),
+def _group(row: tuple[Any, ...]) -> CurrentGroup:
+    workflow, fingerprint, kin, step, phase, kind, is_new, grows = row[:8]
+    count, since, in_hour, newest = row[8:12]
+    errored = Errored(count, _time(since), in_hour, newest) if count else _NO_ERRORED
+    stuck, stuck_since, stuck_in_hour, newest_stuck = row[12:16]
+    not_rolled_back = (
+        Errored(stuck, _time(stuck_since), stuck_in_hour, newest_stuck) if stuck else _NO_ERRORED
     )
+    backing_off, next_at, newest_retrying = row[16:]
+    retrying = BackingOff(backing_off, _time(next_at), newest_retrying) if backing_off else _NO_RETRYING
+    if not fingerprint:
+        return CurrentGroup(
+            "", "", workflow, grows=grows, errored=errored, not_rolled_back=not_rolled_back, retrying=retrying
+        )
+    about = (fingerprint, kin, workflow, step, phase, kind, is_new, grows)
+    return CurrentGroup(*about, errored, not_rolled_back, retrying)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+_NO_ERRORED, _NO_RETRYING = Errored(), BackingOff()
 
 
 def _ask(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:

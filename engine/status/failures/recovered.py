@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
 from engine.status.failures import sql
 
 MOST = 100  # that are counted
+LOOKED_AT = 200  # instances of a workflow in each status
 
 # Those whose latest failure was of these groups, and the newest of their workflows in each status. Of the former, what
 # ended before the last failure is left to the index: of a large group, the planner would read and sort every row.
 _CANDIDATES = """
     SELECT i.key, i.generation, i.status, i.finished_at FROM engine_instance i
-    WHERE i.workflow = f.workflow AND i.status = statuses.status ORDER BY i.key DESC LIMIT 200
+    WHERE i.workflow = f.workflow AND i.status = statuses.status ORDER BY i.key DESC LIMIT %(looked_at)s
 """
 _WENT_ON = """
     SELECT i.key, i.generation, i.status, i.finished_at FROM engine_instance i
@@ -29,7 +31,8 @@ _GOES_ON = """
 """
 _RECOVERED = f"""
     WITH last AS MATERIALIZED (
-        SELECT max(last_seen) AS at FROM ({sql.STATED} AND f.fingerprint = ANY (%(fingerprints)s)) AS stated
+        SELECT max(last.last_seen) AS at FROM engine_failure f CROSS JOIN LATERAL ({sql.LAST}) AS last
+        WHERE f.fingerprint = ANY (%(fingerprints)s)
     ), candidates AS MATERIALIZED (
         SELECT DISTINCT f.step, f.phase, f.of_attempts, found.*
         FROM engine_failure f CROSS JOIN last
@@ -63,12 +66,16 @@ class Recovered:
     """When it failed last."""
 
 
-def recovered(fingerprints: Collection[str], *, most: int = MOST) -> Recovered | None:
+def recovered(
+    fingerprints: Collection[str], *, most: int = MOST, looked_at: int = LOOKED_AT
+) -> Recovered | None:
     """Return how often the step has succeeded since the last failure, counted up to `most`; None if it has not.
 
-    Only the newest instances of the workflows are looked at, and those that went on after such a failure.
+    Only the newest instances of the workflows are looked at, so many in each status, and those that went on after such
+    a failure.
     """
+    values: dict[str, Any] = {"fingerprints": [*fingerprints], "most": most, "looked_at": looked_at}
     with connection.cursor() as cursor:
-        cursor.execute(_RECOVERED, {"fingerprints": [*fingerprints], "workflows": None, "most": most})
+        cursor.execute(_RECOVERED, values)
         count, since = cursor.fetchone()
     return Recovered(count, since) if count else None

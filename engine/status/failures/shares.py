@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import Any
 
 from django.db import connection
-from django.db.models import Min
 
 from engine.models import Failure, Instance
 from engine.status.search import first_key
@@ -22,6 +22,7 @@ SHOWN = 8
 DEEPEST = 3
 MOST_VALUES = 100  # of an instance
 LONGEST = 100  # characters of a value
+SHORT = 1_000  # characters of params whose values are kept
 BEFORE = timedelta(days=7)
 # A share is told if it covers half of the failing instances, at least two, and so much more than is usual.
 LEAST, LEAST_MORE, LEAST_COUNT = 0.5, 0.2, 2
@@ -101,15 +102,15 @@ def _found(
 
 
 def _usual(fingerprints: Collection[str], most: int) -> list[Sequence[Any]]:
-    groups = Failure.objects.filter(fingerprint__in=fingerprints)
-    workflows = sorted(set(groups.values_list("workflow", flat=True)))
-    first = groups.aggregate(first=Min("first_seen"))["first"]
-    if first is None:
+    groups = Failure.objects.filter(fingerprint__in=fingerprints).values_list("workflow", "first_seen")
+    found = list(groups)
+    if not found:
         return []
+    workflows, first = sorted({workflow for workflow, _ in found}), min(at for _, at in found)
     low, top = (first_key(Instance, "created_at", at) for at in (first - BEFORE, first))
     about = {"workflows": workflows, "fingerprints": [*fingerprints], "most": most}
-    found = _rows(_USUAL, **about, statuses=[*_EVERY], low=low, top=top)
-    return found or _rows(_USUAL, **about, statuses=["complete"], low=top, top=2**62)
+    usual = _rows(_USUAL, **about, statuses=[*_EVERY], low=low, top=top)
+    return usual or _rows(_USUAL, **about, statuses=["complete"], low=top, top=2**62)
 
 
 def _rows(statement: str, **values: Any) -> list[Sequence[Any]]:
@@ -125,13 +126,22 @@ def _counted(rows: Sequence[Sequence[Any]]) -> Counter[tuple[str, str]]:
     return counts
 
 
-def values_of(params: str | None, tags: Collection[str], code: str | None) -> set[tuple[str, str]]:
+def values_of(params: str | None, tags: Collection[str], code: str | None) -> frozenset[tuple[str, str]]:
     """Return what an instance can have in common with others: values of its params by path, its tags, its code."""
+    is_short = len(params or "") <= SHORT
+    return (_kept_values if is_short else _values_of)(params, (*tags,), code)
+
+
+def _values_of(params: str | None, tags: tuple[str, ...], code: str | None) -> frozenset[tuple[str, str]]:
     values = set() if params is None else {*_first(_scalars("params", decode(params), DEEPEST))}
     values |= {("tag", tag) for tag in tags}
     if code:
         values.add(("code", code))
-    return values
+    return frozenset(values)
+
+
+# They follow from the text alone, and the same instances are compared again with each change.
+_kept_values = lru_cache(maxsize=2_000)(_values_of)
 
 
 def _first(values: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:

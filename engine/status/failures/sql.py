@@ -14,7 +14,7 @@ COLUMNS = (
     "decided_at, reason, ignored_until, ignored_count"
 )
 
-_LAST = """
+LAST = """
     SELECT greatest(f.first_seen, (
         SELECT max(c.hour) FROM engine_failure_count c WHERE c.fingerprint = f.fingerprint
     ), CASE WHEN f.of_attempts THEN (
@@ -50,7 +50,7 @@ _STATE = """
 STATED = f"""
     SELECT f.*, last.last_seen, stated.state
     FROM engine_failure f
-    CROSS JOIN LATERAL ({_LAST}) AS last
+    CROSS JOIN LATERAL ({LAST}) AS last
     LEFT JOIN LATERAL ({_SINCE}) AS later ON true
     CROSS JOIN LATERAL ({_STATE}) AS stated
     WHERE f.{NOT_SYSTEM} AND (%(workflows)s::text[] IS NULL OR f.workflow = ANY (%(workflows)s))

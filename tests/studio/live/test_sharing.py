@@ -6,16 +6,19 @@ import asyncio
 import math
 import time
 from collections import Counter
+from itertools import count
 
 import pytest
 from asgiref.sync import sync_to_async
 
 from engine.models import Instance
+from studio.access.people import in_thread
 from studio.frame.hub import hub
 from studio.frame.pieces import Drawing, Piece
+from studio.frame.unchanged import Unchanged
 from studio.home.live import HomeView
 from studio.instances.live import InstancesView
-from studio.live.sharing import MOST_KEPT, Shared, gallery
+from studio.live.sharing import MOST_KEPT, Beat, Shared, gallery
 from tests.studio import factories
 from tests.studio.live.conftest import Open, frame, until_it_listens
 
@@ -97,6 +100,31 @@ async def test_after_one_that_failed_the_next_asks_again_but_not_at_once() -> No
     draw.fails = False
     assert await seen(shared, draw) == "2"
     assert draw.began[1] - draw.began[0] >= SOON * 0.99
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_what_is_drawn_for_several_people_at_one_moment_is_read_once() -> None:
+    """Though something is written between the drawings: it is in the next ones, which begin together as well."""
+    kept, numbers, beat = Unchanged[int](most=2), count(), Beat()
+
+    def read() -> int:
+        found = kept.read("a", lambda: next(numbers))
+        factories.instance("queued")
+        return found
+
+    async def draw() -> Drawing:
+        return Drawing({"a": Piece(str(await in_thread(read)))})
+
+    async def seen_by(shared: Shared) -> str:
+        drawing, _ = await shared.drawing(
+            draw, by=1, knows=hub().changes, since=-math.inf, seconds_between=SOON, beat=beat
+        )
+        return drawing.pieces["a"].html
+
+    ana, zoe = Shared(), Shared()
+    assert [await seen_by(one) for one in (ana, zoe)] == ["0", "0"]
+    hub().tell(None)
+    assert [await seen_by(one) for one in (zoe, ana)] == ["1", "1"]
 
 
 async def test_one_that_was_cancelled_is_drawn_for_the_others() -> None:

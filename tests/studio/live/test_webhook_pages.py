@@ -87,12 +87,12 @@ async def test_what_else_happens_to_a_hook_appears(
 async def test_an_older_page_stays_as_it_is(opened: Open) -> None:
     admin, hook = await admin_and_hook()
     for n in range(3):
-        await sent(hook, f"d-{n}")
+        await sent(hook, f"sent-{n}")
     newest = await WebhookDelivery.objects.alatest("key")
     tab = await page_of(opened, admin, f"topic=webhook:{hook.key}&before={newest.key}")
     before = await frame(tab)
-    assert ("d-1" in before, "d-2" in before) == (True, False)
-    await sent(hook, "d-3")
+    assert ("sent-1" in before, "sent-2" in before) == (True, False)
+    await sent(hook, "sent-3")
     assert await tab.receive_nothing(timeout=1.5)
 
 
