@@ -11,6 +11,7 @@ from engine.steer import requests
 from engine.values.shown import display_status
 from engine.values.states import WaitingFor
 from studio.display.at_least import AtLeast, counted
+from studio.frame.unchanged import Unchanged
 
 COUNT_CAP = 10_001
 
@@ -70,6 +71,8 @@ SELECT i.workflow, i.waiting_for, count(DISTINCT r.instance_id) FROM engine_open
 {requests.OPEN_SQL} AND i.status = 'waiting' AND i.workflow = ANY (%(names)s) GROUP BY 1, 2
 """  # noqa: S608
 
+SETS = 50  # of workflows whose totals are kept, at most
+_totals = Unchanged[Mapping[str, int]](most=SETS)
 _OPEN = ["queued", "running", "waiting_for_pause", "paused"]
 _CLOSED = ["complete", "errored", "terminated"]
 
@@ -84,8 +87,15 @@ def open_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
     return _of_each(names, _OPEN)
 
 
-def totals_by_status(names: Sequence[str]) -> dict[str, int]:
-    """Count the instances of these workflows together by shown status, up to the cap."""
+def totals_by_status(names: Sequence[str]) -> Mapping[str, int]:
+    """Count the instances of these workflows together by shown status, up to the cap.
+
+    Whatever a list shows, and to whom, counts the same: all pages and tabs share what was counted.
+    """
+    return _totals.read(frozenset(names), lambda: _count_together(names))
+
+
+def _count_together(names: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     rows = _ask(_OF_ALL, names, [*_OPEN, *_CLOSED])
     for _, status, waiting_for, n in rows:
