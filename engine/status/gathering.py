@@ -14,6 +14,7 @@ from django.db.models.functions import Cast, Left
 
 from engine.models import Attempt, Audit, Instance, PauseRow, Step, Worker
 from engine.models.instance import InstanceQuerySet
+from engine.status.among import ATTEMPTS, among
 from engine.status.errors import beginning_of_error, error_line
 from engine.status.facts import Capacity, Hold, LastAction, OpenStep, Rollback, Servers, StatusFacts
 from engine.status.prepared import CLOCK, Call, Prepared, together
@@ -257,8 +258,8 @@ def attempts_at(steps: Iterable[Step]) -> Attempts:
     tried = [one for one in steps if one.attempts][:MOST_ATTEMPTS]
     if not tried:
         return Attempts({}, {})
-    wanted = [(one.instance_id, one.generation, one.seq, "do", one.attempts) for one in tried]
-    last = Attempt.objects.filter(pk__in=wanted)
+    wanted = [(one.instance_id, one.generation, one.seq, one.attempts) for one in tried]
+    last = Attempt.objects.filter(among(ATTEMPTS, wanted), phase=AttemptPhase.DO)
     again = [one for one in tried if one.attempts > 1]
     rows = Attempt.objects.filter(
         instance_id__in={one.instance_id for one in again},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -64,8 +64,13 @@ class Entry:
     given: Given | None = None
     closing: Closing | None = None
     problems: Sequence[Any] = ()
-    control: Control = field(default_factory=lambda: control_of(None))
+    filled: Control | None = None  # the form with what was typed
     comment: str = ""
+
+    @cached_property
+    def control(self) -> Control:
+        """The form of the answer, made when it is shown: a list has a hundred requests and one form."""
+        return self.filled or control_of(self.asked.schema)
 
     @cached_property
     def asked(self) -> Asked:

@@ -10,11 +10,11 @@ from typing import Any
 from django.db.models import F
 
 from engine.models import EndedRequest, Event, Instance, OpenRequest, Step
+from engine.status.among import STEPS, among
 from engine.status.gathering import asking
 from engine.steer import requests
 from engine.steer.requests import Asked
 from studio.access.permissions import Verb, allowed, may_answer
-from studio.approvals.controls import control_of
 from studio.approvals.entry import Entry, Given, closings_of, given
 
 BOXES = ("mine", "open", "done")
@@ -98,7 +98,6 @@ def entries(steps: Sequence[Step], user: Any) -> list[Entry]:
                 may_answer=may_answer(asked, user, step.instance.workflow),
                 given=given.get(step.pk),
                 closing=closings.get(step.pk) if step.pk not in given else None,
-                control=control_of(asked.schema),
             )
         )
     return made
@@ -110,7 +109,7 @@ def _steps(numbers: Iterable[tuple[int | None, int, int]]) -> list[Step]:
     if not wanted:
         return []
     rows = (
-        Step.objects.filter(pk__in=wanted, kind="request")
+        Step.objects.filter(among(STEPS, wanted), kind="request")
         .select_related("instance")
         .defer("output", "error", "instance__params", "instance__output", "instance__error")
         .defer("instance__pause_reason")

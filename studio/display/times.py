@@ -19,22 +19,22 @@ _TIME = re.compile(
 
 def whole(moment: datetime) -> str:
     """Return a time with its date and zone, as a title shows it until the browser adds its own zone."""
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{moment.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
 
 
 def between(began: datetime, ended: datetime) -> str:
     """Return when something began and ended, to the millisecond."""
-    first, last = (f"{one:%Y-%m-%d %H:%M:%S}.{one.microsecond // 1000:03}" for one in (began, ended))
+    first, last = (one.replace(tzinfo=None).isoformat(" ", "milliseconds") for one in (began, ended))
     return f"{first} to {last} UTC"
 
 
 def first_text(moment: datetime, kind: str) -> str:
     """Return the text of a time until the browser replaces it."""
-    now = timezone.now()
     if kind == "clock":
         return f"{moment:%H:%M:%S} UTC"
     if kind == "moment":
         return f"{moment:%Y-%m-%d %H:%M} UTC"
+    now = timezone.now()
     if kind == "minute":
         return f"{moment:%H:%M}" if abs(moment - now) < NEAR else f"{moment:%Y-%m-%d %H:%M}"
     if kind == "left":

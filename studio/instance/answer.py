@@ -127,7 +127,7 @@ def _wrong(request: HtmxRequest, entry: Entry, problems: Any) -> HttpResponse:
     """Show the form again with what was typed, and its problems in place."""
     given = request.POST.dict()
     control = answer_form.filled(entry.control, given, problems)
-    typed = replace(entry, control=control, problems=tuple(problems), comment=given.get("comment", ""))
+    typed = replace(entry, filled=control, problems=tuple(problems), comment=given.get("comment", ""))
     if request.htmx:
         html = render_to_string("studio/approvals/ask.html", {"entry": typed, "place": _place(request)})
         # Not morphed: morphing keeps forms unchanged.

@@ -1,4 +1,7 @@
-"""Count instances by shown status. Each count stops at a cap."""
+"""Count instances by shown status. Each count stops at a cap.
+
+Whatever a page shows, and to whom, the counts of the same workflows are the same: all pages and tabs share them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from engine.steer import requests
 from engine.values.shown import display_status
 from engine.values.states import WaitingFor
 from studio.display.at_least import AtLeast, counted
+from studio.frame.unchanged import Unchanged
 
 COUNT_CAP = 10_001
 
@@ -70,22 +74,29 @@ SELECT i.workflow, i.waiting_for, count(DISTINCT r.instance_id) FROM engine_open
 {requests.OPEN_SQL} AND i.status = 'waiting' AND i.workflow = ANY (%(names)s) GROUP BY 1, 2
 """  # noqa: S608
 
+SETS = 50  # of workflows whose counts are kept, at most
+_each = Unchanged[Mapping[str, Mapping[str, int]]](most=SETS)
+_totals = Unchanged[Mapping[str, int]](most=SETS)
 _OPEN = ["queued", "running", "waiting_for_pause", "paused"]
 _CLOSED = ["complete", "errored", "terminated"]
 
 
-def counts_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
+def counts_by_status(names: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
     """Count the instances of each workflow by shown status, up to the cap."""
-    return _of_each(names, [*_OPEN, *_CLOSED])
+    return _each.read((frozenset(names), True), lambda: _of_each(names, [*_OPEN, *_CLOSED]))
 
 
-def open_by_status(names: Sequence[str]) -> dict[str, dict[str, int]]:
+def open_by_status(names: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
     """Count the open instances of each workflow by shown status, up to the cap."""
-    return _of_each(names, _OPEN)
+    return _each.read((frozenset(names), False), lambda: _of_each(names, _OPEN))
 
 
-def totals_by_status(names: Sequence[str]) -> dict[str, int]:
+def totals_by_status(names: Sequence[str]) -> Mapping[str, int]:
     """Count the instances of these workflows together by shown status, up to the cap."""
+    return _totals.read(frozenset(names), lambda: _count_together(names))
+
+
+def _count_together(names: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     rows = _ask(_OF_ALL, names, [*_OPEN, *_CLOSED])
     for _, status, waiting_for, n in rows:

@@ -13,7 +13,12 @@ from studio.access.permissions import Verb, allowed, visible
 from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
-from studio.workflows.table import flow_table
+from studio.frame.unchanged import Unchanged
+from studio.workflows.table import FlowTable, flow_table
+
+SETS = 20  # of workflows whose tables are kept, at most
+
+_tables = Unchanged[FlowTable](most=SETS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +32,9 @@ class WorkflowsView(LiveView):
         return cls()
 
     def drawing(self, user: Any) -> Drawing:
+        names = visible(user, workflow_names())
         context = {
-            "flows": flow_table(visible(user, workflow_names())),
+            "flows": _tables.read(frozenset(names), lambda: flow_table(names)),
             "may_start": allowed(user, Verb.OPERATE, None),
         }
         return Drawing({"workflow-table": Piece(render_to_string("studio/workflows/table.html", context))})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from engine.models import Instance
-from engine.status.searching.conditions import is_waiting_for_people
 from engine.status.searching.searching import scope_of
+from engine.steer.requests import open_requests
 from engine.values.query.terms import Names, Query
 from engine.values.shown import display_status
 
@@ -21,19 +21,17 @@ def count_by_status(query: Query, *, workflows: Collection[str] | None) -> dict[
     if scope.keys is None:
         return None
     found: dict[str, int] = {}
-    groups = list(_grouped(scope.rows))
-    for status, waiting_for, n in groups:
-        shown = display_status(status, waiting_for)
-        found[shown] = found.get(shown, 0) + n
-    parked = any(status == "waiting" for status, _, _ in groups)
-    for status, waiting_for, n in _grouped(scope.rows.filter(is_waiting_for_people())) if parked else ():
-        found[display_status(status, waiting_for)] -= n
-        found["approval"] = found.get("approval", 0) + n
+    for status, waiting_for, n, asking in _grouped(scope.rows):
+        for shown, more in ((display_status(status, waiting_for), n - asking), ("approval", asking)):
+            found[shown] = found.get(shown, 0) + more
     return {shown: n for shown, n in found.items() if n}
 
 
-def _grouped(rows: QuerySet[Instance]) -> Iterable[tuple[str, str, int]]:
-    return rows.order_by().values_list("status", "waiting_for").annotate(n=Count("key"))
+def _grouped(rows: QuerySet[Instance]) -> Iterable[tuple[str, str, int, int]]:
+    """Count the rows by status, and those of them that wait for people, in one pass."""
+    is_asking = Exists(open_requests().filter(instance_id=OuterRef("key")))
+    asking = Count("key", filter=Q(status="waiting") & Q(is_asking))
+    return rows.order_by().values_list("status", "waiting_for").annotate(n=Count("key"), asking=asking)
 
 
 def count_newer(query: Query, key: int, *, workflows: Collection[str] | None, cap: int = 99) -> int:

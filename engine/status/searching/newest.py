@@ -33,7 +33,10 @@ _NEWEST = """
          ORDER BY i.workflow, i.waiting_for, i.key DESC LIMIT %(most)s) AS newest)
  ORDER BY key DESC LIMIT %(most)s
 """
+# Requests are in the order of their instances. Whether they are open, and of which workflow, the search asks anyway.
+_ASKED = "SELECT instance_id FROM engine_open_request ORDER BY instance_id DESC LIMIT %(most)s"
 _SIZES = (200, 2_000, MOST_ALIKE)
+_APPROVAL = ("approval",)
 _WAITING = {(str(InstanceStatus.WAITING), str(kind)) for kind in WaitingFor}
 _ALL = {(str(status), "") for status in InstanceStatus if status != InstanceStatus.WAITING} | _WAITING
 
@@ -46,7 +49,7 @@ def is_newest_first(terms: Sequence[Term]) -> bool:
 def _is_named(term: Term) -> bool:
     match term.condition:
         case Statuses(names=names):
-            return not term.is_negated and "approval" not in names  # they have an index of their own
+            return not term.is_negated and (names == _APPROVAL or "approval" not in names)
         case Stored():
             return not term.is_negated
         case Names(field="workflow") | System():
@@ -56,6 +59,18 @@ def _is_named(term: Term) -> bool:
 
 def newest(terms: Sequence[Term], names: Sequence[str]) -> Iterator[tuple[list[int], bool]]:
     """Yield more and more keys of the newest instances of these workflows that can match, and whether these are all."""
+    statement, values, sizes = _statement(terms)
+    for size in sizes:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, values | {"names": [*names], "most": size + 1})
+            keys = [row[0] for row in cursor.fetchall()]
+        yield [*dict.fromkeys(keys[:size])], len(keys) <= size
+
+
+def _statement(terms: Sequence[Term]) -> tuple[str, dict[str, Any], tuple[int, ...]]:
+    """Return what finds the keys, its values, and how many to find at a time."""
+    if any(isinstance(term.condition, Statuses) and term.condition.names == _APPROVAL for term in terms):
+        return _ASKED, {}, _SIZES[:1]  # if these are not enough, all open requests are few
     pairs = set(_ALL)
     for term in terms:
         pairs &= _pairs(term.condition)
@@ -63,17 +78,7 @@ def newest(terms: Sequence[Term], names: Sequence[str]) -> Iterator[tuple[list[i
     statuses = {status for status, kind in pairs if not kind}
     if len(kinds) == len(_WAITING):
         kinds, statuses = [], {*statuses, "waiting"}
-    for size in _SIZES:
-        values: dict[str, Any] = {
-            "names": [*names],
-            "statuses": sorted(statuses),
-            "kinds": kinds,
-            "most": size + 1,
-        }
-        with connection.cursor() as cursor:
-            cursor.execute(_NEWEST, values)
-            keys = [row[0] for row in cursor.fetchall()]
-        yield keys[:size], len(keys) <= size
+    return _NEWEST, {"statuses": sorted(statuses), "kinds": kinds}, _SIZES
 
 
 def _pairs(condition: Condition) -> set[tuple[str, str]]:

@@ -9,6 +9,7 @@ from ninja import Query, Router
 
 from engine.models import OpenRequest, Step
 from engine.status import documents
+from engine.status.among import STEPS, among
 from engine.steer import requests
 from engine.steer.requests import Asked
 from engine.values.errors import RequestNotFoundError
@@ -108,7 +109,8 @@ def _number(row: Any) -> tuple[int, int, int]:
 
 
 def _steps(rows: Any) -> dict[tuple[int, int, int], Step]:
-    found = Step.objects.filter(pk__in=[_number(row) for row in rows]).defer("output", "error")
+    wanted = among(STEPS, map(_number, rows))
+    found = Step.objects.filter(wanted).defer("output", "error")
     return {_number(step): step for step in found}
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from engine.models import Audit, Event, Step
@@ -500,6 +502,18 @@ def test_what_is_asked_and_answered_is_text(operator: Client, evil: str) -> None
         assert_is_text(operator.get(where).content.decode(), evil)
     assert_is_text(send(operator, step, **sent)[1], evil)
     assert_is_text(inbox(operator, "done"), evil)
+
+
+def test_a_box_of_many_is_asked_for_with_as_few_conditions_as_a_box_of_two(operator: Client) -> None:
+    """A condition for each row takes longer to plan than the rows to read."""
+    read = []
+    for count in (2, 20):
+        for _ in range(count):
+            factories.request(factories.instance("waiting"))
+        with CaptureQueriesContext(connection) as sent:
+            inbox(operator, "open")
+        read.append([one["sql"].count(" AND ") + one["sql"].count(" OR ") for one in sent])
+    assert read[0] == read[1]
 
 
 def text_of(page: str) -> str:

@@ -146,7 +146,7 @@ def test_the_table_takes_as_many_queries_for_14_workflows_as_for_one(
     for name in names:
         happened(name, started=5, complete=3, errored=1)
     for shown in (names[:1], names):
-        with django_assert_num_queries(7):
+        with django_assert_num_queries(8):
             assert len(flow_table(shown).rows) == len(shown)
 
 
