@@ -33,6 +33,7 @@ PAGES = (
     ("Audit trail", "audit", "scroll-text"),
     ("Tokens", "tokens", "key-round"),
     ("HTTP API", "api-docs", "braces"),
+    ("Wall screen", "tv", "monitor"),
 )
 FOR_ADMINS = (("Webhooks", "webhooks", "link"),)
 

@@ -48,7 +48,8 @@ PLAIN = {
     "instances": ("/instances/", "/instances/?query=nothing-like-it", "/instances/?query=a:b"),
     "saved-views": ("/instances/views/",),
     "jump": ("/jump/?q=st",),
-    "schedules": ("/schedules/",),
+    "schedules": ("/schedules/", "/schedules/?view=week"),
+    "tv": ("/tv/",),
     "bulk-jobs": ("/bulk/",),
     "bulk-new": (
         "/bulk/new/?action=retry&q=status:errored+workflow:stumble",
