@@ -20,7 +20,17 @@ from studio.instances.address import address_of, term_of
 from studio.schedules.ran import Refused, Runs
 
 # Which of several outcomes the block has, the worst first.
-WORST = ("errored", "retrying", "paused", "terminated", "approval", "waiting", "sleeping", "queued", "running")
+WORST = (
+    "errored",
+    "retrying",
+    "paused",
+    "terminated",
+    "approval",
+    "waiting",
+    "sleeping",
+    "queued",
+    "running",
+)
 LONGEST_REASON = 200
 
 

@@ -1,7 +1,7 @@
 """The planned times of a week, by the hour. Pure.
 
-The engine says which times are planned (`engine.values.cron`). Asked for each of 10,080 minutes, it would take a second:
-it is asked for the times of one day, and for each other day whether it has any. Where clocks change, it is asked for all.
+The engine says which times are planned (`engine.values.cron`). Asked for each of 10,080 minutes, it would take a
+second: it is asked for the times of one day, and for each other day whether it has any; where clocks change, for all.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ class SchedulesView(LiveView):
     def drawing(self, user: Any) -> Drawing:
         if self.week is None:
             return Drawing({"schedules": timetable_piece(user)})
-        return Drawing({"schedule-week": week_piece(user, self.week)})
+        return Drawing(week_pieces(user, self.week))
 
 
 def timetable_piece(user: Any, workflow: str = "") -> Piece:
@@ -59,7 +59,7 @@ def timetable_piece(user: Any, workflow: str = "") -> Piece:
     return Piece(render_to_string("studio/schedules/timetable.html", context))
 
 
-def week_piece(user: Any, asked: WeekAddress) -> Piece:
+def week_pieces(user: Any, asked: WeekAddress) -> dict[str, Piece]:
     """Render a week of the schedules of a workflow, or of all workflows that a user may see."""
     week = week_of(asked, seen_by(user, asked.workflow))
     monday = asked.monday_at(week.now)
@@ -73,11 +73,14 @@ def week_piece(user: Any, asked: WeekAddress) -> Piece:
         "present": asked.at(None),
         "after": asked.at(monday + WEEK),
         "is_present": any(day.is_today for day in week.days),
-        "sprite": icons_address(),
         "most": MOST,
         "most_runs": ran.MOST_RUNS,
     }
-    return Piece(render_to_string("studio/schedules/week.html", context))
+    pieces = {"week-head": Piece(render_to_string("studio/schedules/week-head.html", context))}
+    for day in week.days:
+        html = render_to_string("studio/schedules/day.html", {"day": day, "sprite": icons_address()})
+        pieces[f"week-day-{day.number}"] = Piece(html)
+    return pieces
 
 
 def seen_by(user: Any, workflow: str = "") -> list[ScheduleRow]:

@@ -86,8 +86,8 @@ def read(rows: Sequence[ScheduleRow], first: datetime, end: datetime) -> Past:
     bounds = {"low": low, "top": top, "first": first, "end": end, "cap": MOST_RUNS, "quarter": QUARTER}
     found = _ask(_RAN, **values, **bounds)
     runs = tuple(
-        Runs(workflow, by, display_status(status, waiting_for), count, at, id, newest)
-        for workflow, by, _, status, waiting_for, count, at, id, newest, _ in found
+        Runs(workflow, by, display_status(status, waiting_for), count, at, of, newest)
+        for workflow, by, _, status, waiting_for, count, at, of, newest, _ in found
     )
     return Past(runs, tuple(_refused(rows, first, end)), any(row[-1] >= MOST_RUNS for row in found))
 

@@ -107,6 +107,7 @@ def _page(request: HttpRequest, *, status: int = 200, refused: str = "") -> Http
         token=new_token(),
         asked=view.week,
         seen=seen,
+        hours=[f"{hour:02}" for hour in range(24)],
     )
 
 

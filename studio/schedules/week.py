@@ -51,9 +51,9 @@ class Day:
     """A day with its 24 hours. `change` says whether clocks change on it."""
 
     date: date
+    number: int  # from Monday, which is 0
     hours: tuple[Hour, ...]
     is_today: bool
-    is_over: bool
     change: str
 
     @property
@@ -153,7 +153,7 @@ def _days(monday: date, now: datetime, zone: ZoneInfo, blocks: _Blocks) -> Itera
             found = sorted(blocks.found.get((day, hour), {}).values(), key=lambda one: (one.first, one.name))
             is_now = (day, hour) == (present.date(), present.hour)
             hours.append(Hour(hour, found, is_now, f"{present:%H:%M}" if is_now else ""))
-        yield Day(day, tuple(hours), day == present.date(), day < present.date(), _change(day, zone))
+        yield Day(day, number, tuple(hours), day == present.date(), _change(day, zone))
 
 
 def _change(day: date, zone: ZoneInfo) -> str:

@@ -104,7 +104,7 @@ def worst_of(groups: Iterable[CurrentGroup]) -> tuple[Worst, ...]:
     for group in groups:
         if group.errored.count:
             alike.setdefault((group.workflow, group.type), []).append(group)
-    found = [_worst(workflow, type, some) for (workflow, type), some in alike.items()]
+    found = [_worst(workflow, kind, some) for (workflow, kind), some in alike.items()]
     found.sort(key=lambda one: (-one.not_rolled_back, -one.count, one.workflow, one.type))
     return tuple(found[:WORST])
 

@@ -45,7 +45,9 @@ def test_what_runs_every_minute_is_one_part_for_each_hour() -> None:
 
 def test_an_hour_that_clocks_repeat_is_there_twice() -> None:
     first = datetime(2026, 10, 24, 22, tzinfo=UTC)  # the Sunday on which clocks go back
-    found = planned_in(Cron("*/30 * * * *", "Europe/Berlin"), "Europe/Berlin", first, first + timedelta(hours=25))
+    found = planned_in(
+        Cron("*/30 * * * *", "Europe/Berlin"), "Europe/Berlin", first, first + timedelta(hours=25)
+    )
     assert len(found) == 25
     assert {hour.minutes for hour in found} == {(0, 30)}
 
