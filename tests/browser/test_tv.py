@@ -34,7 +34,8 @@ def test_it_says_since_when_it_is_not_live_and_comes_back(signed_in: Page, compl
     expect(board).to_have_css("opacity", "1")
 
 
-def test_it_says_that_it_is_signed_out(just_signed_in: Page) -> None:
+def test_it_says_that_it_is_signed_out(just_signed_in: Page, complaints: Complaints) -> None:
+    complaints.allow("_f/live/.*401")  # it asks whether the browser has a new session
     page = just_signed_in
     page.goto("/tv/")
     live(page)

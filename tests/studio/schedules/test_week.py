@@ -139,7 +139,7 @@ def test_a_run_of_this_hour_and_what_is_to_come_of_it_are_one_block(viewer: Clie
     page = page_of(viewer, zone="UTC")
     (present,) = re.findall(r'<li class="hour present">.*?</li>', page, re.DOTALL)
     assert present.count('<a class="block') == 1
-    assert f">now <span>{now:%H}:" in present
+    assert f"now, </span>{now:%H}:" in present
     assert 'aria-current="true">This week' in re.sub(r"\s+", " ", page).replace(" >", ">")
 
 
