@@ -43,7 +43,7 @@ def test_a_run_appears_in_its_hour_and_leads_to_its_instance(signed_in: Page, li
     page.goto("/schedules/")
     page.get_by_role("link", name="Week").focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".week .now span")).to_be_visible()
+    expect(page.locator(".week .now > span")).to_be_visible()
     live(page)
     where = live_stack.django(RUN).strip()
     block = page.locator(f".block[href='{where}']")
