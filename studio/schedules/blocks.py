@@ -86,6 +86,10 @@ class Block:
             return "paused"
         return "retrying" if self.is_overdue else "queued"
 
+    @property
+    def day(self) -> str:
+        return f"{self.first.astimezone(self.zone):%A}"
+
     @cached_property
     def at(self) -> str:
         """The time in the zone of the page: of one run, or of the hour."""
@@ -108,10 +112,9 @@ class Block:
 
     @cached_property
     def label(self) -> str:
-        """The whole of it, for who hears it."""
-        there = self.first.astimezone(self.zone)
+        """The whole of it in a sentence."""
         what = isolated(self.name) if self.total == 1 else f"{self.total} times {isolated(self.name)}"
-        return f"{there:%A} {self.at}: {what}, {self.words}"
+        return f"{self.day} {self.at}: {what}, {self.words}"
 
     @property
     def title(self) -> str:

@@ -32,8 +32,8 @@ def page_of(client: Client, **query: str) -> str:
 
 
 def blocks(page: str) -> list[str]:
-    """Return the names of the blocks as they are read aloud, in the order of the tab key."""
-    found = re.findall(r'<a class="block [^>]*aria-label="([^"]*)"', page)
+    """Return the blocks in words, in the order of the tab key."""
+    found = re.findall(r'<a class="block [^>]* title="([^"]*)"', page)
     return [re.sub("[\u2066-\u2069]", "", html.unescape(one)) for one in found]
 
 
@@ -159,8 +159,9 @@ def test_a_refused_start_is_there_with_its_reason(viewer: Client) -> None:
     data = {"schedule": schedule.name, "planned_at": planned.isoformat()}
     audit.note(REFUSED, schedule.workflow, cause, outcome="denied", data=data)  # as the cluster does
     page = page_of(viewer, zone="UTC")
-    assert blocks(page) == [f"{planned:%A %H:%M}: process-order · mornings, could not start"]
-    assert "customer: is missing" in page
+    assert blocks(page) == [
+        f"{planned:%A %H:%M}: process-order · mornings, could not start. customer: is missing"
+    ]
     assert 'class="block s-errored"' in page
 
 
