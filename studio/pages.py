@@ -31,6 +31,7 @@ from studio.live import reconcile
 from studio.saved_views import views as saved_views
 from studio.schedules import views as schedules
 from studio.tokens import views as tokens
+from studio.tv import views as tv
 from studio.webhooks import delivery as webhook_delivery
 from studio.webhooks import door as webhook_door
 from studio.webhooks import edit as webhook_edit
@@ -62,6 +63,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
         guarded_path("docs/", api_page.docs, "api-docs-with-slash"),
     ),
     guarded_path("", home.home, "home"),
+    guarded_path("tv/", tv.tv, "tv"),
     guarded_path("jump/", jump.jump, "jump"),
     guarded_path("shortcuts/", jump.shortcuts, "shortcuts"),
     guarded_path("workflows/", workflows.workflows, "workflows"),

@@ -34,6 +34,7 @@ PAGES = (
     ("Tokens", "tokens", "key-round"),
     ("HTTP API", "api-docs", "braces"),
     ("Keyboard shortcuts", "shortcuts", "keyboard"),
+    ("Wall screen", "tv", "monitor"),
 )
 FOR_ADMINS = (("Webhooks", "webhooks", "link"),)
 

@@ -13,6 +13,7 @@ from studio.home.live import HomeView
 from studio.instance.live import InstanceView
 from studio.instances.live import InstancesView
 from studio.schedules.live import SchedulesView
+from studio.tv.live import WallView
 from studio.webhooks.live import WebhooksView, WebhookView
 from studio.workers.live import WorkersView
 from studio.workflow.live import WorkflowView
@@ -20,6 +21,7 @@ from studio.workflows.live import WorkflowsView
 
 VIEWS: tuple[type[LiveView], ...] = (
     HomeView,
+    WallView,
     WorkflowsView,
     WorkflowView,
     InstancesView,

@@ -45,13 +45,18 @@ class Entry:
 
 
 def entries(workflow: str = "") -> list[Entry]:
-    """Read the schedules of a workflow, or of all: those in the code, and those that were."""
-    rows = ScheduleRow.objects.filter(workflow=workflow) if workflow else ScheduleRow.objects.all()
-    found = list(rows.defer("params").order_by("-is_declared", "workflow", "name")[:SHOWN])
-    found += _not_taken_over(found, [workflow] if workflow else list(registry))
+    """Read the schedules of a workflow, or of all, with their next and last runs."""
+    found = rows_of(workflow)
     now = schedules.clock()
     last = _last_of(found)
     return [Entry(row, _planned(row, now), last.get(row.last_instance_key or 0)) for row in found]
+
+
+def rows_of(workflow: str = "") -> list[ScheduleRow]:
+    """Read the schedules of a workflow, or of all: those in the code, and those that were."""
+    rows = ScheduleRow.objects.filter(workflow=workflow) if workflow else ScheduleRow.objects.all()
+    found = list(rows.defer("params").order_by("-is_declared", "workflow", "name")[:SHOWN])
+    return found + _not_taken_over(found, [workflow] if workflow else list(registry))
 
 
 def _not_taken_over(rows: Iterable[ScheduleRow], names: Iterable[str]) -> list[ScheduleRow]:

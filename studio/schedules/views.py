@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -18,7 +19,7 @@ from studio.frame.addresses import ignored
 from studio.frame.guard import Names, guard
 from studio.frame.notes import note
 from studio.frame.pieces import page
-from studio.schedules.live import SchedulesView
+from studio.schedules.live import SchedulesView, seen_by
 
 
 def subject_of(names: Names) -> Subject:
@@ -93,14 +94,25 @@ def _refused(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def _page(request: HttpRequest, *, status: int = 200, refused: str = "") -> HttpResponse:
-    drawing = SchedulesView().draw(request.user)
+    view = SchedulesView.asked(request.GET)
+    seen = sorted({row.workflow for row in seen_by(request.user)}) if view.week else []
     return page(
         request,
         "studio/schedules/schedules.html",
-        drawing,
-        topic="topic=schedules",
+        view.draw(request.user),
+        topic=view.query,
         status=status,
         refused=refused,
-        ignored=ignored(request.GET, ()),
+        ignored=ignored(request.GET, _understood(view, seen)),
         token=new_token(),
+        asked=view.week,
+        seen=seen,
+        hours=[f"{hour:02}" for hour in range(24)],
     )
+
+
+def _understood(view: SchedulesView, seen: Sequence[str]) -> set[str]:
+    if view.week is None:
+        return set()
+    found = set(view.week.parameters)
+    return found if view.week.workflow in seen else found - {"workflow"}

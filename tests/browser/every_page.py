@@ -49,7 +49,8 @@ PLAIN = {
     "saved-views": ("/instances/views/",),
     "jump": ("/jump/?q=st",),
     "shortcuts": ("/shortcuts/",),
-    "schedules": ("/schedules/",),
+    "schedules": ("/schedules/", "/schedules/?view=week"),
+    "tv": ("/tv/",),
     "bulk-jobs": ("/bulk/",),
     "bulk-new": (
         "/bulk/new/?action=retry&q=status:errored+workflow:stumble",

@@ -23,6 +23,8 @@ LISTS = [
     "/approvals/",
     "/workers/",
     "/schedules/",
+    "/schedules/?view=week",
+    "/tv/",
     "/audit/",
     "/tokens/",
     "/tokens/team/",
