@@ -63,6 +63,7 @@ AUDITED = """
 NEW_TABLES = (
     "engine_bulk_item",
     "engine_bulk_job",
+    "engine_code",
     "engine_failure",
     "engine_failure_count",
     "engine_indexedpath",
