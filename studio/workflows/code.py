@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
 from django.utils.safestring import SafeString, mark_safe
 
@@ -101,7 +102,9 @@ def code_page(name: str, first: int = 1, lints: Sequence[Lint] = ()) -> CodePage
     return page_of(source_now(name), first, lints)
 
 
-def page_of(found: Found | None, first: int = 1, lints: Sequence[Lint] = ()) -> CodePage:
+def page_of(
+    found: Found | None, first: int = 1, lints: Sequence[Lint] = (), *, version: str = ""
+) -> CodePage:
     """Return the same page of a source, which may be that of another version."""
     if found is None:
         return CodePage(None, loose=tuple(lints))
@@ -111,7 +114,7 @@ def page_of(found: Found | None, first: int = 1, lints: Sequence[Lint] = ()) -> 
     shown = handler.listing.lines[start : start + WINDOW]
     items = {one.line: one.id for one in reversed([*every(handler.flow.block)])}
     by_line = _by_line(lints, source.file)
-    places = _places(handler.listing, start)
+    places = _places(handler.listing, start, version)
     rows = tuple(
         Row(one, items.get(one.number, ""), one.number in handler.listing.others, by_line.pop(one.number, ()))
         for one in shown
@@ -189,15 +192,17 @@ def _read(source: Source, handler: ast.AsyncFunctionDef) -> Handler:
     return Handler(handler.name, flow, canvas, code, tuple(families(flow.block)))
 
 
-def page_with(at: int) -> str:
+def page_with(at: int, version: str = "") -> str:
     """Return the query string of the page with a line by its place in the listing; it is empty for the first page."""
-    return f"?from={at // WINDOW * WINDOW + 1}" if at >= WINDOW else ""
+    parts = {"version": version, "from": str(at // WINDOW * WINDOW + 1) if at >= WINDOW else ""}
+    query = urlencode({name: value for name, value in parts.items() if value})
+    return f"?{query}" if query else ""
 
 
-def _places(code: Listing, start: int) -> dict[int, str]:
+def _places(code: Listing, start: int, version: str) -> dict[int, str]:
     """Return what leads to each line that a page does not show: the query string of the page that does."""
     return {
-        line.number: page_with(at) or "?from=1"
+        line.number: page_with(at, version) or "?from=1"
         for at, line in enumerate(code.lines)
         if not start <= at < start + WINDOW
     }
