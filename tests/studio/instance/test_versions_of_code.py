@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from engine.steer import code_versions, restart
 from studio.instance.live import InstanceView
 from tests.modules import Module
 from tests.studio import factories
+from tests.studio.frame.test_weight import MOST_BYTES, weight_of
 from tests.studio.instance.test_instance import page_of
 from tests.studio.instance.test_painted_code import said
 
@@ -185,3 +187,31 @@ def test_hidden_characters_and_markup_in_kept_source_are_inert(module: Module, v
         assert "\\u202egrahc\\u2069 &lt;/li&gt;&lt;script&gt;" in page
         assert "<script>alert" not in page
         assert "\u202e" not in page.partition('<ol class="code')[2].partition("</ol>")[0]
+
+
+def _long(word: str, *, is_other: bool) -> str:
+    """Return a handler with 300 lines and as many parts."""
+    lines = [
+        f'    if risk > {n}:\n        await step.do("warn-{n}", print)\n'
+        if n % 4 == 0
+        else f'    risk = await step.do("{word if is_other and n % 3 == 0 else "take"}-the-order-{n}", print, {n})\n'
+        for n in range(240)
+    ]
+    return HEAD.replace("str:", "str:\n    risk = 0") + "".join(lines) + '    return "paid"\n'
+
+
+def test_300_lines_are_light_in_each_version(module: Module, viewer: Client) -> None:
+    module.load(_long("take", is_other=False))
+    code_versions.keep()
+    made = factories.instance("complete", code=module.workflow().fingerprint)
+    for n in range(1, 240, 4):
+        factories.step(made, f"take-the-order-{n}")
+    module.load(_long("give", is_other=True))
+    where = made.get_absolute_url()
+    pages = {
+        name: viewer.get(where, {"tab": "code", "version": name}).content
+        for name in ("start", "now", "difference")
+    }
+    assert weight_of(pages["difference"]) <= MOST_BYTES
+    assert len(gzip.compress(pages["start"], 6)) <= 32_000  # 39,000 before each part was at its own origin
+    assert len(gzip.compress(pages["now"], 6)) <= 32_000
