@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from django.db import connections
 
@@ -23,7 +24,7 @@ running: list[str] = []  # the names of the shifts of this process
 
 
 @contextmanager
-def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
+def running_shift(*, slots: int = 64, name: str = "test", keeps_time: bool = False) -> Iterator[None]:
     """Run a shift until the block ends; an error that ends it early fails the test."""
     stop = threading.Event()
     failures: list[BaseException] = []
@@ -32,7 +33,8 @@ def running_shift(*, slots: int = 64, name: str = "test") -> Iterator[None]:
         try:
             # Asked for now: a test may have made it fewer.
             threads = attempt.SYNC_BODIES
-            shift.run(shift.Terms(slots=slots, name=name, should_stop=stop.is_set, threads=threads))
+            terms = shift.Terms(slots=slots, name=name, should_stop=stop.is_set, threads=threads)
+            shift.run(replace(terms, keeps_time=keeps_time))
         except BaseException as error:  # noqa: BLE001 - told to the test
             failures.append(error)
         finally:

@@ -109,11 +109,16 @@ def _closure(function: FunctionType) -> dict[str, Any]:
 def _source(function: FunctionType) -> str:
     """Return the source from `async def` on: a change of the decorator's options is not a change of the handler."""
     try:
-        source = textwrap.dedent(inspect.getsource(function))
-        start = parse(source).body[0].lineno
+        return source_from_def(inspect.getsource(function))
     except (OSError, SyntaxError, IndexError, TypeError):
         # No source, as in a shell: the compiled code also shows changes.
         return _compiled(function.__code__)
+
+
+def source_from_def(source: str) -> str:
+    """Return the source of a function without the decorators above it. Raises SyntaxError or IndexError."""
+    source = textwrap.dedent(source)
+    start = parse(source).body[0].lineno
     return "\n".join(source.splitlines()[start - 1 :])
 
 

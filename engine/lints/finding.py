@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-import os
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from pathlib import Path
+
+from engine.values.files import shown_file
 
 
 class Severity(StrEnum):
@@ -62,19 +62,3 @@ class Finding:
     def plain(self) -> dict[str, str | int]:
         """Return the finding as JSON values."""
         return {**asdict(self), "severity": str(self.severity), "file": self.shown_file}
-
-
-def top_package(path: Path) -> Path:
-    """Return the top package that contains a file, or the file itself."""
-    top = path
-    while (top.parent / "__init__.py").exists():
-        top = top.parent
-    return top
-
-
-def shown_file(file: str) -> str:
-    """Return the path relative to the working directory or, outside of it, to the parent of its top package."""
-    path = Path(file)
-    if path.is_relative_to(Path.cwd()):
-        return os.path.relpath(path)
-    return str(path.relative_to(top_package(path).parent))

@@ -15,11 +15,12 @@ from pathlib import Path
 from django.apps import AppConfig, apps
 
 from engine.configuration import usable
-from engine.lints.finding import Finding, Found, Severity, top_package
+from engine.lints.finding import Finding, Found, Severity
 from engine.lints.names import Binding, Names
 from engine.lints.operations import argument, text
 from engine.lints.rules.unknown_workflows import REGISTRY, named, unknown
 from engine.lints.source import Source
+from engine.values.files import top_package
 
 CHILDREN = ("run_workflow", "spawn")
 

@@ -6,6 +6,7 @@ a plain `save()` would break.
 
 from engine.models.audit import Audit
 from engine.models.bulk import BulkItem, BulkJob
+from engine.models.code import CodeVersion
 from engine.models.count import WorkflowCount, WorkflowCountDelta
 from engine.models.event import Event
 from engine.models.failure import Failure, FailureCount
@@ -24,6 +25,7 @@ __all__ = [
     "Audit",
     "BulkItem",
     "BulkJob",
+    "CodeVersion",
     "EndedRequest",
     "Event",
     "Failure",

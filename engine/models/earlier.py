@@ -42,7 +42,8 @@ DROP = """
     DROP TABLE IF EXISTS engine_instance, engine_generation, engine_step, engine_attempt, engine_event, engine_log,
         engine_open_request, engine_ended_request, engine_waiter, engine_notice, engine_audit, engine_schedule,
         engine_worker, engine_searchvalue, engine_indexedpath, engine_failure, engine_failure_count,
-        engine_workflow_pause, engine_workflow_count, engine_workflow_count_delta, engine_bulk_job, engine_bulk_item;
+        engine_workflow_pause, engine_workflow_count, engine_workflow_count_delta, engine_bulk_job, engine_bulk_item,
+        engine_code;
     DROP FUNCTION IF EXISTS engine_refuse, engine_keep_request, engine_note_instance, engine_note_attempt,
         engine_keep_pause_reason, engine_index_started, engine_index_ended, engine_index_deleted,
         engine_search_value, engine_json_at, engine_count_inserted, engine_count_changed, engine_generation_began,

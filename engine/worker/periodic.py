@@ -1,4 +1,4 @@
-"""Periodic work of a shift: schedules when they are due, search paths at its start, counts, housekeeping."""
+"""Periodic work of a shift: schedules when they are due, search paths and code at its start, counts, housekeeping."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from django.db import Error
 
 from engine.declare.registry import workflows
-from engine.steer import failure_counts, housekeeping, retention, workflow_counts
+from engine.steer import code_versions, failure_counts, housekeeping, retention, workflow_counts
 from engine.steer.indexing import paths
 from engine.worker import schedules
 from engine.worker.bodies.thread_calls import call_on
@@ -24,8 +24,10 @@ LOOK_SECONDS = 5.0  # a schedule may have been resumed, or added by another clus
 SYNC_SECONDS = 300.0  # rows may have been deleted or changed by an older cluster
 COUNT_SECONDS = 300.0
 FOLD_SECONDS = 5.0  # readers add up what has come since
+KEEP_SECONDS = 300.0  # as for schedules
+FIRST_KEEP_SECONDS = 2.0  # a start has more urgent work
 RETENTION_SECONDS = 3600.0
-FIRST_RETENTION_SECONDS = 60.0  # a start has more urgent work
+FIRST_RETENTION_SECONDS = 60.0
 
 # The front shift fires what is due; the others fire what it leaves, because it may be stuck or gone.
 OTHERS_SECONDS = 2.0
@@ -45,6 +47,7 @@ class Periodic:
             await asyncio.gather(
                 self._fire_schedules(),
                 self._register_paths(),
+                self._keep_code(),
                 self._fold_counts(),
                 self._count_failures(),
                 self._delete_old(),
@@ -76,6 +79,13 @@ class Periodic:
             is_done = await self._done(paths.register)
             await asyncio.sleep(SYNC_SECONDS if is_done else AGAIN_SECONDS)
 
+    async def _keep_code(self) -> None:
+        """Keep the source of what this process runs. If that fails, pages do not have it, and nothing else suffers."""
+        await asyncio.sleep(FIRST_KEEP_SECONDS)
+        while True:
+            await self._done(code_versions.keep)
+            await asyncio.sleep(KEEP_SECONDS)
+
     async def _fold_counts(self) -> None:
         while True:
             await asyncio.sleep(FOLD_SECONDS)
@@ -96,6 +106,7 @@ class Periodic:
                     retention.sweep,
                     failure_counts.purge,
                     workflow_counts.purge,
+                    code_versions.purge,
                     *housekeeping.sweepers(),
                 ):
                     await self._done(sweep)

@@ -38,13 +38,14 @@ class Edge:
 
     @property
     def path(self) -> str:
-        """Return the edge as an SVG path with rounded corners."""
-        first, *_ = points = self.points
-        text = f"M{_n(first[0])} {_n(first[1])}"
+        """Return the edge as an SVG path with rounded corners, in steps: equal edges have equal text."""
+        here, *_ = points = self.points
+        text = f"M{_n(here[0])} {_n(here[1])}"
         for before, at, after in zip(points, points[1:], points[2:], strict=False):
             a, b = _towards(at, before), _towards(at, after)
-            text += f"L{_n(a[0])} {_n(a[1])}Q{_n(at[0])} {_n(at[1])} {_n(b[0])} {_n(b[1])}"
-        return f"{text}L{_n(points[-1][0])} {_n(points[-1][1])}"
+            text += f"{_step('l', here, a)}{_step('q', a, at)} {_step('', a, b)}"
+            here = b
+        return text + _step("l", here, points[-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,10 @@ def _towards(at: Point, other: Point) -> Point:
     length = max(abs(dx), abs(dy)) or 1.0
     part = min(ROUND, length / 2) / length
     return at[0] + dx * part, at[1] + dy * part
+
+
+def _step(how: str, start: Point, end: Point) -> str:
+    return f"{how}{_n(end[0] - start[0])} {_n(end[1] - start[1])}"
 
 
 def _n(value: float) -> str:

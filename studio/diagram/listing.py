@@ -22,6 +22,7 @@ class CodeLine:
 
     number: int
     html: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def listing(text: str, spans: Sequence[tuple[int, int]]) -> Listing:
         for number, start, end, look in _tokens(lines[first - 1 : last], first):
             colored.setdefault(number, []).append((start, end, look))
     found = [
-        CodeLine(number, _html(lines[number - 1], colored.get(number, ())))
+        CodeLine(number, _html(lines[number - 1], colored.get(number, ())), lines[number - 1])
         for first, last in spans
         for number in range(first, min(last, len(lines)) + 1)
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container
+from urllib.parse import urlsplit, urlunsplit
 
 from django.http import HttpRequest, QueryDict
 from django.urls.converters import StringConverter
@@ -74,6 +75,15 @@ def is_ours(request: HttpRequest, address: str) -> bool:
     return address.startswith("/") and url_has_allowed_host_and_scheme(
         address, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
+
+
+def own_path(request: HttpRequest, url: str) -> str:
+    """Return path and query of a URL on this site; empty for any other."""
+    hosts = {request.get_host()}
+    if not url_has_allowed_host_and_scheme(url, allowed_hosts=hosts, require_https=request.is_secure()):
+        return ""
+    parts = urlsplit(url)
+    return urlunsplit(("", "", parts.path, parts.query, ""))
 
 
 def _short(text: str) -> str:

@@ -8,20 +8,20 @@ import sys
 import uuid
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit
 
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import RequestDataTooBig, TooManyFieldsSent
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect, HttpResponseClientRefresh
 from psycopg_pool import PoolTimeout
 
 from studio.access.login import login_address
 from studio.access.permissions import ROLES, Verb, allowed
 from studio.display.rendering import render
+from studio.frame.addresses import own_path
 from studio.frame.pieces import HtmxRequest, with_htmx
 
 log = logging.getLogger("studio")
@@ -83,19 +83,10 @@ def sign_in_first(request: HtmxRequest, *, back: str | None = None) -> HttpRespo
 def _page_of(request: HtmxRequest) -> str:
     """Return the address of the page that the user is on; empty if the browser does not say."""
     if request.htmx:
-        return _own_path(request, request.htmx.current_url or "")
+        return own_path(request, request.htmx.current_url or "")
     if request.method in ("GET", "HEAD"):
         return request.get_full_path()
-    return _own_path(request, request.headers.get("Referer", ""))
-
-
-def _own_path(request: HttpRequest, url: str) -> str:
-    """Return path and query of a URL on this site; empty for any other."""
-    hosts = {request.get_host()}
-    if not url_has_allowed_host_and_scheme(url, allowed_hosts=hosts, require_https=request.is_secure()):
-        return ""
-    parts = urlsplit(url)
-    return urlunsplit(("", "", parts.path, parts.query, ""))
+    return own_path(request, request.headers.get("Referer", ""))
 
 
 def too_many(request: HttpRequest, wait: timedelta) -> HttpResponse:

@@ -36,6 +36,7 @@ from studio.frame.notes import note
 from studio.frame.pieces import HtmxRequest, flash, frame_of
 from studio.instance.event_form import check_event, event_without_secrets
 from studio.instance.live import InstanceView
+from studio.instance.tabs import tab_before
 from studio.instance.views import show_instance
 from studio.instances.address import list_address
 
@@ -208,7 +209,8 @@ def _done(request: HtmxRequest, instance: Instance, text: str) -> HttpResponse:
     if request.htmx:
         return HttpResponse(flash(text, "complete") + _now(request, instance))
     note(request, text)
-    return HttpResponseRedirect(instance.get_absolute_url())
+    tab = tab_before(request, instance).name
+    return HttpResponseRedirect(instance.get_absolute_url() + (f"?tab={tab}" if tab else ""))
 
 
 def _refused(
@@ -217,7 +219,8 @@ def _refused(
     """Report why it was not done; reopen the dialog with what was typed if that was wrong."""
     if request.htmx and not dialog:
         return HttpResponse(flash(text, "errored") + _now(request, _instance(name, id)), status=status)
-    response = show_instance(request, name, id, status=status, refused=text, dialog=dialog, **typed)
+    tab = tab_before(request, _instance(name, id))
+    response = show_instance(request, name, id, status=status, tab=tab, refused=text, dialog=dialog, **typed)
     return retarget(response, "body") if request.htmx else response
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from django.http import QueryDict
 
-from studio.frame.addresses import ignored
-from studio.instance import steps_tab
+from engine.models import Instance
+from studio.frame.addresses import ignored, own_path
+from studio.frame.pieces import HtmxRequest
+from studio.instance import code_version, steps_tab
 from studio.instance.activity import tab as activity
 from studio.instance.code import tab as code
 from studio.instance.compare import tab as compare
@@ -14,7 +16,7 @@ from studio.instance.tab import Tab
 
 TABS: tuple[Tab, ...] = (
     Tab("", "Steps", "studio/instance/tabs/steps.html", steps_tab.draw, steps_tab.count, steps_tab.TAKES),
-    Tab("code", "Diagram & code", code.TEMPLATE, code.draw, takes=code.TAKES),
+    Tab("code", "Diagram & code", code.TEMPLATE, code.draw, takes=code.TAKES, refuses=code_version.refuses),
     Tab(
         "activity",
         "Activity",
@@ -32,6 +34,13 @@ BY_NAME = {tab.name: tab for tab in TABS}
 def tab_of(name: str) -> Tab:
     """Return a tab by its name in the address, or the first for an unknown one."""
     return BY_NAME.get(name, TABS[0])
+
+
+def tab_before(request: HtmxRequest, instance: Instance) -> Tab:
+    """Return the tab on which an action was pressed: the first if the browser does not say."""
+    url = request.htmx.current_url if request.htmx else request.headers.get("Referer")
+    path, _, query = own_path(request, url or "").partition("?")
+    return tab_of(QueryDict(query).get("tab", "") if path == instance.get_absolute_url() else "")
 
 
 def ignored_of(given: QueryDict, tab: Tab) -> list[str]:

@@ -40,9 +40,10 @@ def show_instance(
     *,
     status: int = 200,
     typed: Entry | None = None,
+    tab: Tab | None = None,
     **context: object,
 ) -> HttpResponse:
-    """Render the instance page, also after a refused action."""
+    """Render the instance page, also after a refused action. `tab` is by default the one that the address names."""
     window, generation = Window.of(request.GET), cursor(request.GET.get("generation", ""))
     try:
         found = instance_queries.of(name, id, window, generation)
@@ -58,7 +59,7 @@ def show_instance(
         raise Http404 from None
     kind = str(context.get("event_type", next(iter(found.wanted_events), "")))
     about = next((one for one in found.declared_events if one.name == kind), None)
-    tab = tab_of(request.GET.get("tab", ""))
+    tab = tab or tab_of(request.GET.get("tab", ""))
     drawing = draw_instance(found, request.user, tab=tab, given=request.GET.dict(), typed=typed)
     panes = pane_of_page.opened(found, _in_page(found, chosen), opens) if not tab.name else {}
     return page(

@@ -125,7 +125,7 @@ def _read(names: Sequence[str]) -> _Work:
     days = last_day(names or [""]).values()
     spans = last_hour.started(names or [""]).values()
     return _Work(
-        counts=totals_by_status(names),
+        counts=dict(totals_by_status(names)),
         oldest_at=min((one.oldest_at for one in load(names).queues if one.oldest_at), default=None),
         hours=tuple(_together(hours) for hours in zip(*(day.hours for day in days), strict=True)),
         started=tuple(sum(span) for span in zip(*spans, strict=True)),

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.declare.registry import workflows as registry
-from engine.lints.finding import shown_file
 from engine.status.options import options_of
+from engine.values.files import shown_file
 from studio.display.rendering import render_to_string
 from studio.errors import groups
 from studio.errors.address import ListAddress

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db import connection
 
 from engine.values.states import FINAL, InstanceStatus
+from studio.workflows.code_versions import before
 
 COUNTED = 1_000  # of each status
 SHOWN = 50
@@ -36,6 +37,8 @@ class Version:
     last_at: datetime | None = None
     counts: dict[str, int] = field(default_factory=dict)
     is_current: bool = False
+    is_kept: bool = False  # its source
+    before: str = ""  # the version that workers had before it, if both are kept
 
     @property
     def open(self) -> int:
@@ -75,8 +78,11 @@ def versions_of(name: str, current: str) -> Versions:
         for code, status, n, first_at, last_at in cursor.fetchall():
             found.setdefault(code, Version(code)).add(status, n, first_at, last_at)
             counted = {**counted, status: counted[status] + n}
-    rows = sorted(found.values(), key=lambda one: (not one.is_current, _age(one)))
-    return Versions(tuple(rows[:SHOWN]), any(n == COUNTED for n in counted.values()))
+    rows = sorted(found.values(), key=lambda one: (not one.is_current, _age(one)))[:SHOWN]
+    for code, earlier in before(name).items():
+        if code in found:
+            found[code].is_kept, found[code].before = True, earlier
+    return Versions(tuple(rows), any(n == COUNTED for n in counted.values()))
 
 
 def _age(one: Version) -> float:

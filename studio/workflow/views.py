@@ -16,10 +16,11 @@ from studio.frame.addresses import cursor, ignored
 from studio.frame.guard import guard
 from studio.frame.pieces import Drawing, page
 from studio.instances import queries
+from studio.workflow import code_versions
 from studio.workflow.live import WorkflowView, head_pieces
 from studio.workflow.tabs import BY_NAME, TABS, tab_of
 from studio.workflows import lints
-from studio.workflows.code import code_page, diagram_pieces, lines_html
+from studio.workflows.code import diagram_pieces, lines_html, page_of
 from studio.workflows.queries import Overview, overviews
 
 RECENT = 20
@@ -62,27 +63,28 @@ def _overview(overview: Overview) -> dict[str, Any]:
 
 @guard(get=Verb.VIEW)
 def code(request: HttpRequest, name: str) -> HttpResponse:
-    """Answer with the drawing of the handler beside its code."""
-    if name not in registry:
+    """Answer with the drawing of the handler beside its code; for another version, with that or what differs."""
+    asked = code_versions.asked_of(name, request.GET)
+    if name not in registry and not asked.version.source:
         raise Http404
     (overview,) = overviews([name], only_open=True)
-    found = code_page(
-        name,
-        cursor(request.GET.get("from", "")) or 1,
-        lints.lines_of(name, has_run=overview.last_at is not None),
-    )
+    first = cursor(request.GET.get("from", "")) or 1
+    findings = lints.lines_of(name, has_run=overview.last_at is not None) if asked.is_now else []
+    found = page_of(asked.version.source, first, findings, version="" if asked.is_now else asked.version.code)
     handler = found.handler
+    is_drawn = handler is not None and asked.against is None
     return page(
         request,
         "studio/workflow/code.html",
         Drawing(
             {
                 **head_pieces(overview, request.user),
-                **({} if handler is None else diagram_pieces(handler, found.entries)),
+                **(diagram_pieces(handler, found.entries) if is_drawn and handler is not None else {}),
             }
         ),
-        ignored=ignored(request.GET, ("from",)),
+        ignored=ignored(request.GET, asked.understood),
         overview=overview,
         code=found,
         code_lines=lines_html(found),
+        asked=asked,
     )

@@ -7,13 +7,15 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlencode
 
 from django.utils.safestring import SafeString, mark_safe
 
 from engine.declare.registry import workflows as registry
 from engine.lints import source_of
-from engine.lints.finding import shown_file
 from engine.lints.source import Source
+from engine.values.files import shown_file
 from studio.diagram.canvas import Canvas
 from studio.diagram.flow import Flow, Item, every
 from studio.diagram.layout import layout
@@ -28,6 +30,7 @@ from studio.workflows.lints import Line as Lint
 
 WINDOW = 1_000  # lines of code on a page
 NOTHING: Mapping[int, str] = {}
+Found = tuple[Source, ast.AsyncFunctionDef]
 _LINE = re.compile(r'href="#L([0-9]+)"')
 
 
@@ -96,23 +99,29 @@ class CodePage:
 
 def code_page(name: str, first: int = 1, lints: Sequence[Lint] = ()) -> CodePage:
     """Return the page of a handler from its line `first` on, with these findings beside their lines."""
-    found = _source(name)
+    return page_of(source_now(name), first, lints)
+
+
+def page_of(
+    found: Found | None, first: int = 1, lints: Sequence[Lint] = (), *, version: str = ""
+) -> CodePage:
+    """Return the same page of a source, which may be that of another version."""
     if found is None:
         return CodePage(None, loose=tuple(lints))
     source = found[0]
-    handler = _read(*found)
+    handler = handler_of(found)
     start = min(max(first, 1), max(len(handler.listing.lines), 1)) - 1
     shown = handler.listing.lines[start : start + WINDOW]
     items = {one.line: one.id for one in reversed([*every(handler.flow.block)])}
     by_line = _by_line(lints, source.file)
-    places = _places(handler.listing, start)
+    places = _places(handler.listing, start, version)
     rows = tuple(
         Row(one, items.get(one.number, ""), one.number in handler.listing.others, by_line.pop(one.number, ()))
         for one in shown
     )
     return CodePage(
         handler,
-        shown_file(source.file),
+        shown_file(source.file) if Path(source.file).is_absolute() else source.file,
         rows,
         start + 1,
         start + len(shown),
@@ -136,27 +145,38 @@ def diagram_pieces(handler: Handler, entries: Sequence[Entry]) -> dict[str, Piec
     }
 
 
-def lines_html(page: CodePage, beside: Mapping[int, str] = NOTHING) -> SafeString:
-    """Return the lines as HTML. `beside` is HTML after the code of a line, by its number."""
+def lines_html(
+    page: CodePage, beside: Mapping[int, str] = NOTHING, marks: Mapping[int, str] = NOTHING
+) -> SafeString:
+    """Return the lines as HTML. `beside` is HTML after the code of a line, by its number; `marks` is before it."""
     # Without a template for each: there are up to a thousand.
     # Safe: numbers, ids made of numbers, and what was escaped when it was made.
-    return mark_safe("".join(_row_html(row, beside.get(row.line.number, "")) for row in page.rows))  # noqa: S308
+    shown = (
+        _row_html(row, beside.get(row.line.number, ""), marks.get(row.line.number, "")) for row in page.rows
+    )
+    return mark_safe("".join(shown))  # noqa: S308
 
 
-def _row_html(row: Row, beside: str) -> str:
+def _row_html(row: Row, beside: str, mark: str) -> str:
     number = row.line.number
     leads_to = f"n-{row.item}" if row.item else f"L{number}"
-    begins = ' class="begins"' if row.begins else ""
+    looks = " ".join(look for look, has in (("begins", row.begins), ("changed", mark)) if has)
+    begins = f' class="{looks}"' if looks else ""
     link = f'<a class="n{" item" if row.item else ""}" href="#{leads_to}">{number}</a>'
     found = "".join(render_to_string("studio/diagram/finding.html", {"one": one}) for one in row.findings)
-    return f'<li id="L{number}"{begins}>{link}<code>{row.line.html}</code>{beside}</li>{found}'
+    return f'<li id="L{number}"{begins}>{link}{mark}<code>{row.line.html}</code>{beside}</li>{found}'
 
 
-def _source(name: str) -> tuple[Source, ast.AsyncFunctionDef] | None:
+def source_now(name: str) -> Found | None:
+    """Return the source that this process has loaded."""
     if name not in registry:
         return None
     source, handler = source_of(registry[name])
     return None if source is None or handler is None else (source, handler)
+
+
+def handler_of(found: Found) -> Handler:
+    return _read(*found)
 
 
 # The parsed file is the key: another version of it is another one.
@@ -172,15 +192,17 @@ def _read(source: Source, handler: ast.AsyncFunctionDef) -> Handler:
     return Handler(handler.name, flow, canvas, code, tuple(families(flow.block)))
 
 
-def page_with(at: int) -> str:
+def page_with(at: int, version: str = "") -> str:
     """Return the query string of the page with a line by its place in the listing; it is empty for the first page."""
-    return f"?from={at // WINDOW * WINDOW + 1}" if at >= WINDOW else ""
+    parts = {"version": version, "from": str(at // WINDOW * WINDOW + 1) if at >= WINDOW else ""}
+    query = urlencode({name: value for name, value in parts.items() if value})
+    return f"?{query}" if query else ""
 
 
-def _places(code: Listing, start: int) -> dict[int, str]:
+def _places(code: Listing, start: int, version: str) -> dict[int, str]:
     """Return what leads to each line that a page does not show: the query string of the page that does."""
     return {
-        line.number: page_with(at) or "?from=1"
+        line.number: page_with(at, version) or "?from=1"
         for at, line in enumerate(code.lines)
         if not start <= at < start + WINDOW
     }

@@ -38,7 +38,10 @@ PLAIN = {
         *("/workflows/stumble/", "/workflows/gate/"),
         *(f"/workflows/stumble/?tab={tab}" for tab in ("versions", "settings")),
     ),
-    "workflow-code": ("/workflows/stumble/code/", "/workflows/gate/code/"),
+    "workflow-code": (
+        *("/workflows/stumble/code/", "/workflows/gate/code/"),
+        "/workflows/gate/code/?against=0123456789abcdef",
+    ),
     "start": ("/workflows/process-order/start/", "/workflows/gate/start/", "/workflows/tick/start/"),
     "start-many": ("/workflows/process-order/start/many/", "/workflows/tick/start/many/"),
     "pause_workflows": ("/pause-workflows/?workflow=stumble",),

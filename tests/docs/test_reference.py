@@ -59,6 +59,7 @@ WORDS_OF_MODELS = {
     "BulkItem": "bulk job",
     "BulkJob": "bulk job",
     "Audit": "audit trail",
+    "CodeVersion": "workflow",
     "OpenRequest": "request",
     "EndedRequest": "request",
     "Failure": "error group",

@@ -63,6 +63,7 @@ AUDITED = """
 NEW_TABLES = (
     "engine_bulk_item",
     "engine_bulk_job",
+    "engine_code",
     "engine_failure",
     "engine_failure_count",
     "engine_indexedpath",
@@ -218,6 +219,7 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
         "waiting",
         "cheaper_counts",
         "start_later",
+        "code",
     )
     assert [name.partition("_")[2] for (name,) in recorded] == [*names]
     upgraded = earlier.schema()

@@ -13,13 +13,13 @@ from studio.frame.icons import icons_address
 from studio.frame.pieces import Piece
 from studio.instance.code.beside import beside
 from studio.instance.code.painting import Painted, Part, painted
-from studio.instance.code.version import version_of
+from studio.instance.code_version import CHOICES, Version, version_of
 from studio.instance.page import InstancePage
 from studio.instance.tab import Context, Drawn
-from studio.workflows.code import CodePage, Handler, code_page, lines_html
+from studio.workflows.code import CodePage, Handler, lines_html, page_of
 
 TEMPLATE = "studio/instance/code/tab.html"
-TAKES = ("from",)
+TAKES = ("from", "version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,35 @@ class Entry:
 
 def draw(page: InstancePage, context: Context) -> Drawn:
     """Render the drawing and what stands beside the lines; for the page, also the code itself."""
-    code = code_page(page.instance.workflow, cursor(context["given"].get("from", "")) or 1)
+    given = context["given"]
+    version = version_of(page.instance, given.get("version", ""))
+    follow = {"version": version.shown} if version.shown else {}
+    if version.is_difference:
+        return Drawn(_difference(page, version, is_page=context["is_page"]), follow=follow)
+    code = page_of(version.source(page.instance.workflow), cursor(given.get("from", "")) or 1)
     handler = code.handler
     done = None
     if handler is not None and not handler.flow.problem:
         done = painted(page.instance, handler.flow, handler.families, page.place)
     facts = {} if done is None or handler is None else _beside(page, handler, code, done)
-    pieces = {"version": _version(page)}
+    pieces = {"version": _version(page, version)}
     if handler is not None and done is not None:
         pieces |= _drawing(handler, code, done)
     if context["is_page"]:
         shown = {name: piece.html for name, piece in pieces.items()}
-        pieces = {"handler": _handler(page, code, facts, shown)}
+        pieces = {"handler": _handler(page, version, code, facts, shown)}
     else:
         pieces |= {f"f-{line}": Piece(html) for line, html in facts.items()}
-    return Drawn(pieces, follow={"from": str(code.first)} if code.first > 1 else {})
+    return Drawn(pieces, follow=follow | ({"from": str(code.first)} if code.first > 1 else {}))
+
+
+def _difference(page: InstancePage, version: Version, *, is_page: bool) -> dict[str, Piece]:
+    said = _version(page, version)
+    if not is_page:
+        return {"version": said}
+    found = version.compared(page.instance.workflow)
+    context = {"shown": said.html, "found": found, "names": ("at the start", "now")}
+    return {"handler": Piece(render_to_string("studio/instance/code/difference.html", context))}
 
 
 def _drawing(handler: Handler, code: CodePage, done: Painted) -> dict[str, Piece]:
@@ -76,22 +90,42 @@ def _beside(page: InstancePage, handler: Handler, code: CodePage, done: Painted)
     return {line: beside(line, those, done, paused_at) for line, those in items.items()}
 
 
-def _version(page: InstancePage) -> Piece:
+def _version(page: InstancePage, version: Version) -> Piece:
     context = {
-        "version": version_of(page.instance),
+        "version": version,
         "is_past": page.is_past,
         "code": page.code,
+        "choices": _choices(page, version) if version.shown else (),
+        "compared": version.compared(page.instance.workflow) if version.shown else None,
     }
     return Piece(render_to_string("studio/instance/code/version.html", context))
 
 
-def _handler(page: InstancePage, code: CodePage, facts: Mapping[int, str], shown: Mapping[str, str]) -> Piece:
+def _choices(page: InstancePage, version: Version) -> list[dict[str, object]]:
+    return [
+        {
+            "name": name,
+            "label": label,
+            "address": f"?{page.place}tab=code&version={name}",
+            "is_shown": name == version.shown,
+        }
+        for name, label in CHOICES.items()
+    ]
+
+
+def _handler(
+    page: InstancePage, version: Version, code: CodePage, facts: Mapping[int, str], shown: Mapping[str, str]
+) -> Piece:
+    found = version.compared(page.instance.workflow)
+    marks = {} if found is None else found.marks_of_old() if version.is_of_start else found.marks_of_new()
+    asked = f"version={version.shown}&" if version.shown else ""
     context = {
         "code": code,
-        "code_lines": lines_html(code, facts),
+        "code_lines": lines_html(code, facts, marks),
         "shown": shown,
-        "from_query": f"?{page.place}tab=code&from=",
-        "is_in_code": not version_of(page.instance).is_gone,
+        "from_query": f"?{page.place}tab=code&{asked}from=",
+        "is_in_code": not version.is_gone,
+        "is_known": version.is_known,
         "steps_address": f"?{page.place}".rstrip("&"),
     }
     return Piece(render_to_string("studio/instance/code/handler.html", context))

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from engine.declare.registry import workflows as registry
 from engine.models import Instance
 from studio.diagram.flow import StepNode
+from studio.instance.code_version import version_of
 from studio.instance.steps.line import Line
-from studio.workflows.code import CodePage, code_page, page_with
+from studio.workflows.code import CodePage, page_of, page_with
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line of code. `has_changed` says that the instance ran under other code than this."""
+    """A line of code. `has_changed` says that the instance started under other code than this."""
 
     file: str
     number: int
@@ -29,7 +29,8 @@ class SourceLine:
 
 def source_line(instance: Instance, line: Line) -> SourceLine | None:
     """Return the line that makes a step, if the source of the handler shows it."""
-    found = code_page(instance.workflow)
+    version = version_of(instance)
+    found = page_of(version.source(instance.workflow))
     if found.handler is None:
         return None
     node = next(_nodes(found, line), None)
@@ -38,13 +39,14 @@ def source_line(instance: Instance, line: Line) -> SourceLine | None:
     if at is None:
         return None
     address = reverse("studio:workflow-code", args=[instance.workflow])
+    query = page_with(at, version.recorded if version.is_of_start else "")
     # Safe: what the listing has escaped.
     return SourceLine(
         found.file.rpartition("/")[2],
         code[at].number,
         mark_safe(code[at].html.strip()),  # noqa: S308
-        f"{address}{page_with(at)}#L{code[at].number}",
-        bool(instance.code) and registry[instance.workflow].fingerprint != instance.code,
+        f"{address}{query}#L{code[at].number}",
+        version.is_changed and not version.is_of_start,
     )
 
 

@@ -196,3 +196,23 @@ def test_one_action_at_most_stands_out(operator: Client) -> None:
         page = operator.get(instance.get_absolute_url()).content.decode()
         assert labels(page)[0] == label
         assert ["primary" in one for one in choices(page)] == [True] + [False] * (len(labels(page)) - 1)
+
+
+@pytest.mark.parametrize("tab", ["code", "activity"])
+def test_an_action_stays_on_the_tab_on_which_it_was_pressed(operator: Client, tab: str) -> None:
+    instance = factories.instance("waiting")
+    address = instance.get_absolute_url()
+    pressed_on = {"Referer": f"http://testserver{address}?tab={tab}&version=now"}
+    refused = operator.post(f"{address}terminate/", {}, headers=pressed_on)
+    assert re.search(rf'href="{address}\?tab={tab}"\s+aria-current="page"', refused.content.decode())
+    done = operator.post(f"{address}terminate/", {"reason": "no"}, headers=pressed_on)
+    assert done["Location"] == f"{address}?tab={tab}"
+
+
+@pytest.mark.parametrize(
+    "before", ["", "http://other.example{}?tab=code", "http://testserver{}?tab=nope", "http://[::{}?tab=code"]
+)
+def test_an_address_before_that_is_no_tab_leads_to_the_first(operator: Client, before: str) -> None:
+    address = factories.instance("waiting").get_absolute_url()
+    done = operator.post(f"{address}pause/", headers={"Referer": before.format(address)})
+    assert done["Location"] == address

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from engine import workflows
 from engine.models import Instance, Step
 from studio.instance.live import InstanceView
+from tests.modules import Module
 from tests.studio import factories
 from tests.studio.instance.test_instance import page_of
 
@@ -39,19 +39,14 @@ async def orders(step: WorkflowStep, order: dict) -> str:
 
 
 @pytest.fixture
-def declare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Module:
+    return Module(tmp_path / "shop.py", monkeypatch)
+
+
+@pytest.fixture
+def declare(module: Module) -> Declare:
     """Declare the workflow `orders` from the text of its module."""
-    monkeypatch.setattr(workflows, "_workflows", {})
-
-    def make(text: str) -> None:
-        file = tmp_path / "shop.py"
-        file.write_text(text)
-        spec = importlib.util.spec_from_file_location("painted_shop", file)
-        assert spec is not None
-        assert spec.loader is not None
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-
-    return make
+    return module.load
 
 
 def running() -> Instance:
@@ -169,7 +164,8 @@ def test_changed_code_is_said_with_both_versions(declare: Declare, viewer: Clien
     assert "The handler has changed since this instance started" in page
     assert "<code>0123456789ab</code>" in page
     assert f"<code>{current[:12]}</code>" in page
-    assert "The source of earlier versions is not kept" in page
+    assert "Changed lines cannot be marked: no worker has kept its source." in page
+    assert 'id="version-difference"' not in page
     assert "has changed since" not in code_of(viewer, factories.instance("complete", code=current))
 
 
