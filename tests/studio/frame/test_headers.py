@@ -172,6 +172,8 @@ def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(cl
         "/workflows/process-order/start/",
         "/workflows/process-order/start/many/",
         "/workflows/process-order/code/",
+        "/schedules/?view=week",
+        "/tv/",
         "/tokens/",
     ):
         page = client.get(place).content.decode()

@@ -26,8 +26,9 @@ class Done:
 
 Run = Callable[..., Done]
 
-# A time that passes between two calls, with the spaces that fill its column.
+# A time that passes between two calls, with the spaces that fill its column. The others follow from its width.
 _PASSING = re.compile(r"(?:\d+ m \d+ s\b|\d+ [smh] ago|just now) *")
+_FILLED = re.compile(r" {2,}")
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def here(transactional_db: None, capsys: pytest.CaptureFixture[str]) -> Run:
         except SystemExit as end:
             code = int(end.code or 0)
         out, err = capsys.readouterr()
-        return Done(code, *(_PASSING.sub("a while ", text) for text in (out, err)))
+        return Done(code, *(_FILLED.sub("  ", _PASSING.sub("a while ", text)) for text in (out, err)))
 
     return run
 

@@ -107,7 +107,7 @@ def test_pages_show_them_and_nothing_acts(sent: str, signed_in: Callable[..., Cl
         shown[address] = "\n".join(seen.texts)
     together = "\n".join(shown.values())
     assert [text for text in MARKUP if text not in together] == []
-    assert "49" not in shown["/audit/"].split("{{7*7}}")[0][-20:]
+    assert "{{7*7}}" in shown["/audit/"]
 
 
 def test_answers_are_no_page(sent: str, program: Program) -> None:
