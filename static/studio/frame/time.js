@@ -55,12 +55,17 @@
       if (node.title !== title) node.title = title;
     }
   }
-  setInterval(() => document.hidden || tick(), 1000);
+  let isPrinting = false;
+  setInterval(() => document.hidden || isPrinting || tick(), 1000);
   // On paper "3 min ago" soon means nothing; how long something took still does.
   addEventListener("beforeprint", () => {
+    isPrinting = true;
     for (const node of $$("time[data-kind]:not([data-kind=since])")) node.textContent = whole(new Date(node.dateTime));
   });
-  addEventListener("afterprint", () => tick());
+  addEventListener("afterprint", () => {
+    isPrinting = false;
+    tick();
+  });
   const parts = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts();
   const zone = parts.find((part) => part.type === "timeZoneName");
   tick(); // before the page is shown
