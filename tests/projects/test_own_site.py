@@ -33,8 +33,8 @@ User.objects.create_user("{LONG}", "{PASSWORD}").groups.add(Group.objects.get(na
 """
 LINK = re.compile(r'\b(?<!-)(?:href|src|action|hx-get|hx-post|hx-ws:connect|formaction)="([^"]*)"')
 PAGE = re.compile(r'<a\b[^>]*? href="([^"]*)"')
-# The list of instances in all its orders and searches of several terms, of which there is no end.
-ENDLESS = re.compile(r"/ops/instances/\?.*[+&]")
+# The list of instances in all its orders and searches of several terms, and all weeks: there is no end of them.
+ENDLESS = re.compile(r"/ops/instances/\?.*[+&]|.*[?&]week=")
 RENEWED = re.compile(r'name="csrfmiddlewaretoken" value="[^"]*"')
 
 
