@@ -1,4 +1,4 @@
-"""A very long word makes no page wider than the window."""
+"""A very long word makes no page wider than the window, and each column has room for words at each width."""
 
 from __future__ import annotations
 
@@ -47,6 +47,12 @@ PAGES = [
     f"{INSTANCE}restart/?step=do:{WORD[:100]}",
     f"/workflows/{NAME}/instances/asking/",
     "/approvals/?box=open",
+    "/workers/",
+    "/schedules/",
+    "/schedules/?view=week",
+    "/webhooks/",
+    f"/workflows/{NAME}/?tab=versions",
+    "/workflows/process-order/?tab=versions",
     f"/errors/?state=ignored&workflow={NAME}&query={'q' * 200}",
     f"/errors/?state=ignored&workflow={NAME}",
     f"/errors/{GROUP}/",
@@ -69,16 +75,27 @@ def story(live_stack: LiveStack) -> Iterator[None]:
     )
 
 
-@pytest.mark.parametrize("width", [390, 1440])
-def test_no_page_is_wider_than_its_window(
-    story: None, signed_in: Page, complaints: Complaints, width: int
+# Text in a column that has no room for it: letters stand below each other.
+SQUEEZED = """
+    [...document.querySelectorAll("main *")].filter((one) => {
+      const { width, height } = one.getBoundingClientRect();
+      const words = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim().length > 5);
+      return words && width > 1 && width < 45 && height > 60;
+    }).map((one) => one.textContent.trim().slice(0, 30))
+"""
+
+
+def test_no_page_is_wider_than_its_window_and_no_column_too_narrow_for_words(
+    story: None, signed_in: Page, complaints: Complaints
 ) -> None:
     complaints.allow("404")
-    signed_in.set_viewport_size({"width": width, "height": 900})
-    wide = {}
+    wrong = {}
     for number, where in enumerate(PAGES):
         signed_in.goto(where)
-        more = signed_in.evaluate("document.documentElement.scrollWidth - innerWidth")
-        if more > 0:
-            wide[number, where.replace(NAME, "…").replace(ID, "…")[:60]] = more
-    assert wide == {}
+        for width in (390, 901, 1024, 1280, 1440):
+            signed_in.set_viewport_size({"width": width, "height": 900})
+            more = signed_in.evaluate("document.documentElement.scrollWidth - innerWidth")
+            squeezed = signed_in.evaluate(SQUEEZED)
+            if more > 0 or squeezed:
+                wrong[number, width, where.replace(NAME, "…").replace(ID, "…")[:60]] = max(more, 0), squeezed
+    assert wrong == {}, "\n".join(map(str, wrong.items()))

@@ -69,7 +69,7 @@ def test_the_list_of_keys_opens_over_the_page(signed_in: Page) -> None:
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_have_count(1)
     page.get_by_role("button", name="Close").click()
-    page.get_by_role("link", name="Keyboard shortcuts").click()
+    page.get_by_role("link", name="Shortcuts").click()
     expect(page.get_by_role("heading", name="Keyboard shortcuts")).to_be_visible()
 
 
