@@ -49,7 +49,7 @@ RANGES = {
     for one in (
         _range("1h", "last hour", "minute", hours=1, minutes=1),
         _range("6h", "last 6 hours", "5 minutes", hours=6, minutes=5),
-        _range("24h", "last 24 hours", "15 minutes", hours=24, minutes=15),
+        _range("24h", "last 24 hours", "20 minutes", hours=24, minutes=20),
         _range("7d", "last 7 days", "2 hours", hours=7 * 24, minutes=120),
         _range("30d", "last 30 days", "6 hours", hours=30 * 24, minutes=360),
         _range("90d", "last 90 days", "day (UTC)", hours=90 * 24, minutes=1440),

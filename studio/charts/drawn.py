@@ -13,6 +13,7 @@ from engine.values.durations import format_duration
 from studio.charts.address import Range
 from studio.charts.wording import at_text, counted, quantiles_text
 
+NAMES = ("throughput", "latency", "steps", "retries")
 NONE = "–"
 DAY = timedelta(days=1)
 
@@ -39,7 +40,6 @@ class Row:
 
     iso: str
     text: str
-    is_day: bool
     cells: tuple[str, ...]
 
 
@@ -57,6 +57,11 @@ class Chart:
     words: str
     nothing: str
     rows: tuple[Row, ...]
+    """The newest first."""
+
+    @property
+    def is_by_day(self) -> bool:
+        return self.step >= DAY
 
     @property
     def plot(self) -> str:
@@ -176,9 +181,8 @@ def _seconds(duration: timedelta) -> float:
 
 def _rows(numbers: Series, lines: Sequence[Line], text: Callable[[float], str]) -> Iterator[Row]:
     """Yield a row for each span, the newest first."""
-    is_day = numbers.span >= DAY
     for at in reversed(range(len(numbers.at))):
         moment = numbers.at[at]
         values = [line.values[at] for line in lines]
         cells = tuple(NONE if value is None else text(value) for value in values)
-        yield Row(moment.isoformat(timespec="minutes"), at_text(moment, numbers.span), is_day, cells)
+        yield Row(moment.isoformat(timespec="minutes"), at_text(moment, numbers.span), cells)

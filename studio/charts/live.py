@@ -11,7 +11,7 @@ from django.http import QueryDict
 from engine.status.search import workflow_names
 from studio.access.permissions import visible
 from studio.charts.address import ChartsAddress
-from studio.charts.drawn import charts_of
+from studio.charts.drawn import NAMES, Chart, charts_of
 from studio.charts.figures import figures_of, flows_of
 from studio.charts.numbers import numbers_of
 from studio.display.rendering import render_to_string
@@ -39,15 +39,29 @@ class ChartsView(LiveView):
         numbers = read("the counts", lambda: numbers_of(asked, names))
         found = numbers.found
         frame = {"asked": asked, "numbers": numbers, "again": asked.address}
-        parts: dict[str, tuple[str, dict[str, Any]]] = {
-            "charts-figures": ("figures", {"figures": figures_of(found.total, asked.range) if found else []}),
-            "charts-flows": ("flows", {"flows": flows_of(found.by_workflow, asked) if found else []}),
+        figures = figures_of(found.total, asked.range) if found else []
+        flows = flows_of(found.by_workflow, asked) if found else []
+        pieces = {
+            "charts-figures": _piece("figures", frame | {"figures": figures}),
+            "charts-flows": _piece("flows", frame | {"flows": flows}),
         }
-        for chart in charts_of(found, asked.range) if found else ():
-            parts[f"chart-{chart.name}"] = ("chart", {"chart": chart})
-        return Drawing(
-            {
-                name: Piece(render_to_string(f"studio/charts/{part}.html", frame | own))
-                for name, (part, own) in parts.items()
-            }
-        )
+        charts = {chart.name: chart for chart in charts_of(found, asked.range)} if found else {}
+        for name in NAMES:
+            pieces |= _pieces(name, charts.get(name))
+        return Drawing(pieces)
+
+
+def _pieces(name: str, chart: Chart | None) -> dict[str, Piece]:
+    """Render a chart and its table, empty if it could not be read. Only the present changes often: it is on its own."""
+    own = {"name": name, "chart": chart}
+    now, then = (chart.rows[:1], chart.rows[1:]) if chart else ((), ())
+    return {
+        f"chart-{name}": _piece("chart", own),
+        f"columns-{name}": _piece("columns", own),
+        f"now-{name}": _piece("rows", own | {"id": f"now-{name}", "rows": now}),
+        f"then-{name}": _piece("rows", own | {"id": f"then-{name}", "rows": then}),
+    }
+
+
+def _piece(template: str, context: dict[str, Any]) -> Piece:
+    return Piece(render_to_string(f"studio/charts/{template}.html", context))

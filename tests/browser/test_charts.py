@@ -43,8 +43,8 @@ def test_a_chart_gets_new_numbers_and_nothing_moves(
     expect(canvas).to_have_attribute("data-first", "yes")
     assert shift(page) == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.locator("#chart-throughput summary").click()
-    expect(page.locator("#chart-throughput tbody tr").first.locator("td").first).not_to_have_text("0")
+    page.locator("#numbers-throughput").click()
+    expect(page.locator("#now-throughput td").first).not_to_have_text("0")
 
 
 def test_values_are_read_by_keyboard(signed_in: Page) -> None:
@@ -56,7 +56,7 @@ def test_values_are_read_by_keyboard(signed_in: Page) -> None:
     page.goto(WHERE)
     drawn(page)
     whole = started(page).inner_text()
-    today = page.locator("#chart-throughput tbody tr").first.locator("td").first
+    today = page.locator("#now-throughput td").first
     page.locator("#plot-throughput").focus()
     page.keyboard.press("ArrowLeft")
     expect(page.locator("#say")).to_have_text(

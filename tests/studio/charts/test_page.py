@@ -78,7 +78,7 @@ def key(page: str, name: str) -> dict[str, str]:
 
 
 def table(page: str, name: str) -> list[list[str]]:
-    rows = re.findall(r"<tr>(.*?)</tr>", chart(page, name).split("<tbody>")[1], re.DOTALL)
+    rows = re.findall(r'<tr>\s*<th scope="row">(.*?)</tr>', chart(page, name), re.DOTALL)
     return [[html.unescape(cell) for cell in re.findall(r">([^<\s][^<]*)<", row)] for row in rows]
 
 
