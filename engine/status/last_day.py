@@ -13,7 +13,7 @@ from typing import Any
 
 from django.db import connection
 
-from engine.status.quantiles import quantile
+from engine.status.quantiles import quantiles
 from engine.steer.clock import database_time
 
 HOURS = 24
@@ -105,7 +105,7 @@ class LastDay:
 
     def quantile(self, share: float) -> timedelta | None:
         """Return how long at most this share took, within 10 %; None if nothing ended."""
-        return quantile(self.durations, share, ratio=RATIO)
+        return next(iter(quantiles(self.durations, [share], ratio=RATIO)), None)
 
 
 def last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, LastDay]:

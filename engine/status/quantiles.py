@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from itertools import accumulate
 from math import ceil
 
 
-def quantile(amounts: Mapping[int, int], share: float, *, ratio: float) -> timedelta | None:
-    """Return how long at most this share took, or None if there are none.
+def quantiles(amounts: Mapping[int, int], shares: Sequence[float], *, ratio: float) -> list[timedelta]:
+    """Return for each share how long at most it took; nothing if there are none.
 
     It is the geometric middle of a bucket: it differs from what is in it by a factor of at most the root of `ratio`.
     """
     buckets = sorted(bucket for bucket, amount in amounts.items() if amount > 0)
-    so_far = list(accumulate(amounts[bucket] for bucket in buckets))
+    so_far = [*accumulate(amounts[bucket] for bucket in buckets)]
     if not buckets:
-        return None
-    rank = max(1, ceil(share * so_far[-1]))
-    found = next(bucket for bucket, reached in zip(buckets, so_far, strict=True) if reached >= rank)
-    return timedelta(milliseconds=ratio ** (found + 0.5))
+        return []
+    found = (buckets[bisect_left(so_far, max(1, ceil(share * so_far[-1])))] for share in shares)
+    return [timedelta(milliseconds=ratio ** (bucket + 0.5)) for bucket in found]
