@@ -1,4 +1,4 @@
-"""What charts read: counts by time of what workers ran, of how long that took, and of retries.
+"""What charts read: counts by time of what started and ended, of how long steps took, and of retries.
 
 Latencies, durations of steps and retries are counted from now on. What started and ended before was counted by minute,
 hour and day, and is kept.
@@ -6,7 +6,6 @@ hour and day, and is kept.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
@@ -15,18 +14,12 @@ from django.db.models import CheckConstraint, CompositePrimaryKey, Q
 
 from engine.models.fields import times
 
-SQL = Path(__file__).parent / "counters"
 COMPOSITE: dict[str, Any] = {"blank": True, "editable": False, "primary_key": True, "serialize": False}
-FUNCTIONS = ["engine_count_began", "engine_count_continued", "engine_count_retried", "engine_count_succeeded"]
-COUNTS_SQL = (SQL / "counts.sql").read_text()
-COUNT_INSERTED_BEFORE = COUNTS_SQL[
-    COUNTS_SQL.index("CREATE OR REPLACE FUNCTION engine_count_inserted()") :
-].split("CREATE OR REPLACE TRIGGER")[0]
 WHAT = ["started", "complete", "errored", "terminated", "began", "succeeded", "retried"]
 
 BUCKETS = 56  # each 1.44 times as wide as the one before: from 1 ms to 8 days
 OUTCOMES = ("complete", "errored", "terminated")
-COUNTS = {"started": "began", **{what: what for what in OUTCOMES}, "retries": "retried"}
+COUNTS = {**{what: what for what in ("started", *OUTCOMES)}, "retries": "retried"}
 HISTOGRAMS = {"latency": "began", "steps": "succeeded"}
 
 _BEGINNING = "date_bin(span.minutes * interval '1 minute', {at}, timestamptz '2000-01-01 00:00:00+00')"
@@ -74,7 +67,7 @@ BEGIN
     FROM (
         SELECT workflow, at, what, CASE WHEN bucket < 0 THEN -1 ELSE least(bucket / 2, {BUCKETS - 1}) END AS bucket,
             sum(amount) AS amount
-        FROM taken WHERE what <> 'started' GROUP BY 1, 2, 3, 4
+        FROM taken GROUP BY 1, 2, 3, 4
     ) AS changed
     JOIN (VALUES {_SPANS}) AS span (minutes, kept, unit) ON changed.at >= clock_timestamp() - span.kept
     GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
@@ -142,10 +135,8 @@ class Migration(migrations.Migration):
             "workflowcount", CheckConstraint(condition=Q(what__in=WHAT), name="engine_workflow_count_what")
         ),
         migrations.RunSQL(
-            (SQL / "runs.sql").read_text(),
+            migrations.RunSQL.noop,
             [
-                COUNT_INSERTED_BEFORE,
-                *(f"DROP FUNCTION {name}() CASCADE" for name in FUNCTIONS),
                 "DELETE FROM engine_workflow_count_delta WHERE what IN ('began', 'succeeded', 'retried')",
                 "DELETE FROM engine_workflow_count WHERE what IN ('began', 'succeeded', 'retried')",
             ],

@@ -27,8 +27,8 @@ class WorkflowCountDelta(models.Model):
     at = models.DateTimeField()
     """The beginning of the minute."""
     what = models.CharField(max_length=10)
-    """What happened: started, complete, errored or terminated; began: a worker ran a generation first; succeeded and
-    retried: an attempt at a step succeeded, or was not the first."""
+    """What happened: started, complete, errored or terminated. Workers add from their memory what they ran: began, how
+    long an instance was due before its first run; succeeded, an attempt at a step; retried, one after the first."""
     bucket = models.SmallIntegerField(default=UNTIMED, db_default=UNTIMED)
     """How long it took: from 1.2^bucket ms on, to 1.2 times that; -1 if that is not counted. What began took from when
     it was due."""
@@ -86,7 +86,7 @@ class WorkflowSpan(models.Model):
     workflow = models.CharField(max_length=64)
     """The name of the workflow."""
     started = models.IntegerField()
-    """How many generations a worker ran first."""
+    """How many generations were started."""
     complete = models.IntegerField()
     """How many generations completed."""
     errored = models.IntegerField()
@@ -94,9 +94,9 @@ class WorkflowSpan(models.Model):
     terminated = models.IntegerField()
     """How many generations were terminated."""
     retries = models.IntegerField()
-    """How many attempts at steps began that were not the first."""
+    """How many attempts at steps ended that were not the first."""
     latency = ArrayField(models.IntegerField())
-    """How many started how long after they were due: element n, from 0, from 1.44^n ms on, to 1.44 times that."""
+    """How many began to run how long after they were due: element n, from 0, from 1.44^n ms on, to 1.44 times that."""
     steps = ArrayField(models.IntegerField())
     """How many attempts at steps succeeded, by how long they took, as for `latency`."""
 

@@ -47,8 +47,7 @@ DROP = """
     DROP FUNCTION IF EXISTS engine_refuse, engine_keep_request, engine_note_instance, engine_note_attempt,
         engine_keep_pause_reason, engine_index_started, engine_index_ended, engine_index_deleted,
         engine_search_value, engine_json_at, engine_count_inserted, engine_count_changed, engine_generation_began,
-        engine_duration_bucket, engine_count_began, engine_count_continued, engine_count_retried,
-        engine_count_succeeded, engine_add_to_spans;
+        engine_duration_bucket, engine_add_to_spans;
     DELETE FROM django_migrations WHERE app = 'engine'
 """
 DROP_COMMAND = 'python manage.py shell -c "from engine.models.earlier import drop; drop()"'

@@ -25,7 +25,7 @@ BUCKETS = 56
 RATIO = 1.44  # of a bucket to the one before
 
 COUNTS = {
-    "started": "began",
+    "started": "started",
     "complete": "complete",
     "errored": "errored",
     "terminated": "terminated",
@@ -52,7 +52,7 @@ _SERIES = f"""
     UNION ALL
     SELECT date_bin(%(length)s, at, %(since)s), workflow, what, bucket, ARRAY[sum(amount)]::bigint[], NULL, NULL
     FROM engine_workflow_count_delta
-    WHERE at >= %(since)s AND at < %(until)s AND workflow = ANY (%(names)s) AND what <> 'started'
+    WHERE at >= %(since)s AND at < %(until)s AND workflow = ANY (%(names)s)
     GROUP BY 1, 2, 3, 4
 """  # noqa: S608
 
@@ -70,14 +70,14 @@ class Figures:
     """What happened within a time. Each restart starts once more, and each generation ends once."""
 
     started: int = 0
-    """First runs by a worker: what was started for later counts when it runs, not when it was asked for."""
+    """Generations that were started, by when that was asked for: also what was started for later."""
     complete: int = 0
     errored: int = 0
     terminated: int = 0
     retries: int = 0
-    """Attempts at steps after the first one, counted when they begin."""
+    """Attempts at steps after the first one, counted when they end."""
     latency: Quantiles | None = None
-    """From when they were due until a worker ran them, of those that started; None if none did."""
+    """From when they were due until a worker first ran them, of those that began; None if none did."""
     steps: Quantiles | None = None
     """How long successful attempts at steps took, by when they ended; None if there were none."""
 

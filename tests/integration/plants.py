@@ -949,12 +949,7 @@ def _count_of_no_hour() -> None:
     WorkflowCount.objects.create(unit="hour", at=NOW.replace(minute=5), amount=1, **named)
 
 
-@plants("runs-are-counted")
-def _run_without_a_count() -> None:
-    row_of(started_at=timezone.now() + timedelta(minutes=1))
-
-
-@plants("runs-are-counted")
+@plants("spans-are-counted")
 def _end_that_is_not_in_the_span() -> None:
     at = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
     WorkflowCount.objects.create(unit="day", at=at, workflow="w", what="complete", bucket=1, amount=1)

@@ -294,7 +294,7 @@ ADD_UP = """
 def test_charts_show_what_was_counted_before_they_came_and_what_a_worker_of_before_adds_up(
     database: Database,
 ) -> None:
-    database.migrate("engine", "0015_start_later")
+    database.migrate("engine", "0016_code")
     before = database.schema()
     for name in ("one", "two"):
         database.ask(STARTED, name)
@@ -306,12 +306,12 @@ def test_charts_show_what_was_counted_before_they_came_and_what_a_worker_of_befo
     database.ask(ADD_UP)
     database.migrate("engine")
     assert {row[2:] for row in database.ask(SPANS)} >= {(0, 1, 0, 56)}
-    database.ask("UPDATE engine_instance SET started_at = clock_timestamp() WHERE id = 'two'")
+    database.ask(STARTED, "three")
     database.ask(end, "two")
     database.ask(ADD_UP)
     days = [row[1:] for row in database.ask(SPANS) if row[0] == 1440]
     assert [sum(column) for column in zip(*days, strict=True)][:4] == [3, 0, 2, 0]
-    database.migrate("engine", "0015_start_later")
+    database.migrate("engine", "0016_code")
     assert database.schema() == before
 
 

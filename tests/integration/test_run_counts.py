@@ -1,47 +1,46 @@
-"""What workers run is counted once, with the change itself: first runs, attempts that succeed, and retries.
+"""What a shift counts for charts: how long instances waited to start, how attempts at steps went.
 
-Each case of tests/conformance is compared with its counts, too, in every profile.
+It is counted in memory, and written every few seconds and when the shift ends. Starts and ends are counted in the
+database itself: each case of tests/conformance is compared with those counts, in every profile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 
 from engine import RollbackContext, WorkflowStep, workflow
-from engine.models import WorkflowCountDelta
+from engine.models import Instance, WorkflowCountDelta
 from engine.status.series import Figures, series
 from engine.steer import workflow_counts
 from engine.steer.clock import database_time
-from engine.testing import workflow_test
+from engine.values.records import AttemptRecord
+from engine.values.states import AttemptPhase
+from engine.worker import shift
+from engine.worker.tally import Tally
 from tests.counted import miscounted
-from tests.stories import run_to_end, wait_for
+from tests.shifts import running_shift, wait_until
 
 pytestmark = [pytest.mark.usefixtures("engine_db", "own_registry")]
 
 DAY = timedelta(days=1)
 
 
-@pytest.fixture(autouse=True)
-def _all_is_counted(engine_db: None) -> Iterator[None]:
-    yield
-    assert miscounted() == []
-    workflow_counts.fold()
-    assert miscounted() == []
-
-
-def told(name: str = "story", *, of: timedelta = 60 * DAY) -> Figures:
-    """What charts tell of it, also of a future that a test has travelled to."""
+def told(name: str = "story") -> Figures:
     now = database_time()
-    return series([name], since=now - DAY, until=now + of, span=DAY).total
+    found = series([name], since=now - DAY, until=now + DAY, span=DAY).total
+    workflow_counts.fold()
+    assert series([name], since=now - DAY, until=now + DAY, span=DAY).total == found
+    assert miscounted() == []
+    return found
 
 
 def counts(name: str = "story") -> tuple[int, int, int]:
-    """Return how often it started, how many attempts at its steps succeeded, and how many were retries."""
+    """Return how often it began, how many attempts at its steps succeeded, and how many were retries."""
     rows = WorkflowCountDelta.objects.filter(workflow=name)
     began, succeeded, retried = (
         sum(rows.filter(what=what).values_list("amount", flat=True))
@@ -62,7 +61,7 @@ def declare(*, failures: int = 0, **options: Any) -> Any:
     async def story(step: WorkflowStep, what: str) -> None:
         def undo(ctx: RollbackContext) -> None: ...
 
-        await step.do("charge", charge, rollback=undo, max_attempts=4, delay=1, **options)
+        await step.do("charge", charge, rollback=undo, max_attempts=4, delay=0.05, **options)
         await step.do("ship", str)
         if what == "fail":
             raise LookupError(what)
@@ -72,79 +71,93 @@ def declare(*, failures: int = 0, **options: Any) -> Any:
     return story
 
 
-def test_a_start_counts_when_a_worker_first_runs_it() -> None:
+def run(instance: Instance, status: str = "") -> None:
+    """Let a shift run it until it has ended or has this status, and end with it."""
+    with running_shift():
+
+        def is_there() -> bool:
+            instance.refresh_from_db()
+            return instance.status == status if status else instance.is_finished
+
+        wait_until(is_there, what="the end")
+
+
+def test_an_instance_begins_when_a_worker_first_runs_it_and_not_again() -> None:
     instance = declare().start("wait")
-    assert counts() == (0, 0, 0)
-    wait_for(instance, "waiting")
+    run(instance, "waiting")
     assert counts() == (1, 2, 0)
     instance.send_event("go")
-    run_to_end(instance)
-    assert counts() == (1, 2, 0)  # the second run of the same generation is none
+    run(instance)
+    assert counts() == (1, 2, 0)
+    found = told()
+    assert (found.started, found.complete, found.retries) == (1, 1, 0)
+    assert found.latency is not None
 
 
 @pytest.mark.parametrize("atomic", [False, True])
 def test_each_attempt_after_the_first_is_a_retry_and_one_of_them_succeeds(atomic: bool) -> None:
-    run_to_end(declare(failures=2, atomic=atomic).start("plain"))
+    run(declare(failures=2, atomic=atomic).start("plain"))
     assert counts() == (1, 2, 2)
-    found = told()
-    assert (found.started, found.complete, found.retries) == (1, 1, 2)
-    assert found.latency is not None
-    assert found.steps is not None
+    assert told().steps is not None
 
 
 def test_rollbacks_are_no_steps() -> None:
-    assert run_to_end(declare().start("fail")).rollback == "complete"
+    run(declare().start("fail"))
     assert counts() == (1, 2, 0)
     assert (told().errored, told().complete) == (1, 0)
 
 
-def test_what_never_ran_did_not_start() -> None:
-    instance = declare().start("plain")
-    instance.terminate()
-    assert counts() == (0, 0, 0)
-    assert (told().started, told().terminated, told().latency) == (0, 1, None)
+def test_what_never_ran_has_no_latency() -> None:
+    declare().start("plain").terminate()
+    assert (told().started, told().terminated, told().latency) == (1, 1, None)
 
 
-def test_a_restart_starts_once_more_and_steps_that_it_keeps_do_not_run_again() -> None:
+def test_a_restart_begins_once_more_and_steps_that_it_keeps_do_not_run_again() -> None:
     instance = declare().start("plain")
-    run_to_end(instance)
+    run(instance)
     instance.restart()
-    run_to_end(instance)
+    run(instance)
     assert counts() == (2, 4, 0)
     instance.restart(from_step="ship")
-    run_to_end(instance)
-    assert counts() == (3, 5, 0)
-    timed = WorkflowCountDelta.objects.filter(what="began", bucket__gte=0)
-    assert timed.count() == 2  # the last one did not wait to start
-
-
-def test_a_step_that_a_person_retries_is_retried() -> None:
-    instance = declare(failures=4, on_exhausted="pause").start("plain")
-    wait_for(instance, "paused")
-    assert counts() == (1, 0, 3)
-    instance.retry_step("charge")
-    run_to_end(instance)
-    assert counts() == (1, 2, 4)
+    run(instance)
+    assert counts() == (2, 5, 0)
+    assert told().started == 3
 
 
 def test_the_latency_of_a_start_for_later_is_counted_from_when_it_is_due() -> None:
-    story = declare()
-    with workflow_test() as test:
-        instance = story.start("plain", at=database_time() + 20 * DAY)
-        test.run(instance)
+    run(declare().start("plain", at=database_time() + timedelta(seconds=1.5)))
     latency = told().latency
     assert latency is not None
     assert latency.p95 < timedelta(seconds=1)
-    assert told(of=10 * DAY).started == 0
 
 
-def test_what_is_rolled_back_with_its_transaction_was_never_counted() -> None:
-    story = declare()
-    instance = story.start("plain")
-    with connection.cursor() as cursor, transaction.atomic():
-        cursor.execute(
-            "UPDATE engine_instance SET started_at = clock_timestamp() WHERE key = %s", [instance.key]
-        )
-        assert counts() == (1, 0, 0)
-        transaction.set_rollback(True)
-    assert counts() == (0, 0, 0)
+def test_a_shift_writes_what_it_has_counted_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shift, "COUNT_SECONDS", 0.1)
+    with running_shift():
+        declare().start("plain")
+        wait_until(lambda: counts() == (1, 2, 0), what="the counts")
+
+
+def test_a_thousand_steps_are_few_rows() -> None:
+    tally = Tally()
+    now_us = int(time.time() * 1e6)
+    for number in range(1_000):
+        ended = AttemptRecord(number, 1, "w", now_us, "complete", finished_us=now_us + 1_000 * (number % 5))
+        tally.written("pay", [ended])
+    undone = AttemptRecord(1, 2, "w", now_us, "complete", finished_us=now_us, phase=AttemptPhase.ROLLBACK)
+    tally.written("pay", [undone, AttemptRecord(2, 2, "w", now_us)])
+    sums = tally.take()
+    assert sums is not None
+    assert sums.count('"succeeded"') <= 2 * 5
+    assert "retried" not in sums
+    assert tally.take() is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.0004, 0.001, 0.0012, 0.5, 3.0, 86_400.0, 1e8])
+def test_durations_are_counted_as_the_database_counts_them(seconds: float) -> None:
+    tally = Tally()
+    tally.written("pay", [AttemptRecord(1, 1, "w", 0, "complete", finished_us=int(seconds * 1e6))])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT engine_duration_bucket(%s * interval '1 microsecond')", [int(seconds * 1e6)])
+        (bucket,) = cursor.fetchone()
+    assert f'"bucket": {bucket}' in str(tally.take())

@@ -64,6 +64,7 @@ def test_each_range_tells_the_same_before_and_after_the_changes_are_added_up(
     ago: timedelta, span: timedelta
 ) -> None:
     for at in (NOW, NOW - ago / 2, NOW - ago):
+        happened(at, "started", 2)
         happened(at, "began", 2, bucket=SECOND)
         happened(at, "succeeded", 9, bucket=SECOND + 12)
         happened(at, "retried", 4)

@@ -32,9 +32,10 @@ CHARTS = ("throughput", "latency", "steps", "retries")
 def happened(workflow: str, *, minutes: float = 0, bucket: int = SECONDS_2, **counts: int) -> None:
     """Count what workers did so many minutes ago. What is timed took as long as its bucket says."""
     at = factories.ago(minutes=minutes).replace(second=0, microsecond=0)
+    counts |= {"started": counts["began"]} if "began" in counts else {}
     WorkflowCountDelta.objects.bulk_create(
         WorkflowCountDelta(
-            workflow=workflow, at=at, what=what, bucket=-1 if what == "retried" else bucket, amount=amount
+            workflow=workflow, at=at, what=what, bucket=-1 if what in ("retried", "started") else bucket, amount=amount
         )
         for what, amount in counts.items()
     )
