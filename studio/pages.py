@@ -15,6 +15,7 @@ from studio.audit import views as audit
 from studio.bulk import actions as bulk_actions
 from studio.bulk import start as bulk_start
 from studio.bulk import views as bulk
+from studio.charts import views as charts
 from studio.errors import actions as error_actions
 from studio.errors import notes as error_notes
 from studio.errors import views as errors
@@ -91,6 +92,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("schedules/<step:key>/pause/", schedules.pause, "schedule-pause"),
     guarded_path("schedules/<step:key>/resume/", schedules.resume, "schedule-resume"),
     guarded_path("schedules/<step:key>/run/", schedules.run, "schedule-run"),
+    guarded_path("charts/", charts.charts, "charts"),
+    guarded_path("charts/export.csv", charts.export, "charts-csv"),
     guarded_path("workers/", workers.workers, "workers"),
     guarded_path("workers/<step:key>/drain/", draining.drain, "worker-drain"),
     guarded_path("workers/<step:key>/resume/", draining.resume, "worker-resume"),

@@ -10,7 +10,20 @@ COUNTED = """
     SELECT workflow, at, what, bucket, sum(amount) FROM (
         SELECT workflow, at, what, bucket, amount FROM engine_workflow_count WHERE unit = 'minute'
         UNION ALL SELECT workflow, at, what, bucket, amount FROM engine_workflow_count_delta
-    ) AS counted GROUP BY 1, 2, 3, 4 HAVING sum(amount) <> 0
+    ) AS counted WHERE what IN ('started', 'complete', 'errored', 'terminated')
+    GROUP BY 1, 2, 3, 4 HAVING sum(amount) <> 0
+"""
+# Starts and ends that were added up, by day: the counts and the spans have the same.
+SPANNED = """
+    SELECT workflow, at, what, sum(amount)::int FROM (
+        SELECT workflow, at, what, amount FROM engine_workflow_count
+        WHERE unit = 'day' AND what IN ('started', 'complete', 'errored', 'terminated')
+        UNION ALL
+        SELECT s.workflow, s.at, sums.what, -sums.amount FROM engine_workflow_span s CROSS JOIN LATERAL (
+            VALUES ('started', s.started), ('complete', s.complete), ('errored', s.errored),
+                ('terminated', s.terminated)
+        ) AS sums (what, amount) WHERE s.minutes = 1440
+    ) AS spanned GROUP BY 1, 2, 3 HAVING sum(amount) <> 0
 """
 # No row keeps when a restart began the generation.
 STARTED = """
@@ -49,6 +62,8 @@ def miscounted() -> list[str]:
     for *what_ended, amount in _rows(ENDED):
         ends[tuple(what_ended)] -= amount
     wrong: list[tuple[object, int]] = [*starts.items(), *ends.items()]
+    for *what_happened, amount in _rows(SPANNED):
+        wrong.append((what_happened, int(str(amount))))
     return [f"{what}: {amount:+} counted" for what, amount in wrong if amount]
 
 

@@ -21,6 +21,14 @@ _COUNTED = """
     SELECT workflow, date_trunc('hour', at, 'UTC'), what, bucket, amount FROM engine_workflow_count_delta
 """
 
+_DAYS = """
+    SELECT workflow, at, what, amount FROM engine_workflow_count WHERE unit = 'day'
+    UNION ALL
+    SELECT s.workflow, s.at, sums.what, -sums.amount FROM engine_workflow_span s CROSS JOIN LATERAL (
+        VALUES ('started', s.started), ('complete', s.complete), ('errored', s.errored), ('terminated', s.terminated)
+    ) AS sums (what, amount) WHERE s.minutes = 1440
+"""
+
 INVARIANTS = (
     Invariant(
         "I19",
@@ -43,6 +51,17 @@ INVARIANTS = (
         UNION ALL
         SELECT 0::bigint, format('%%s %%s of a %%s at %%s', workflow, what, unit, at)
         FROM engine_workflow_count WHERE at <> date_trunc(unit, at, 'UTC')
+        """,
+    ),
+    Invariant(
+        "I19",
+        "spans-are-counted",
+        "The spans of charts have as many starts and ends as the counts of days.",
+        f"""
+        SELECT 0::bigint, format('%%s %%s on %%s: %%s more in the counts', workflow, what, at, sum(amount))
+        FROM ({_DAYS}) AS days
+        WHERE at >= clock_timestamp() - interval '89 days' AND what IN ('started', 'complete', 'errored', 'terminated')
+        GROUP BY workflow, what, at HAVING sum(amount) <> 0
         """,
     ),
 )

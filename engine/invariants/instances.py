@@ -27,6 +27,7 @@ TIMES = {
     "engine_failure_count": ("0", ("hour",)),
     "engine_workflow_count": ("0", ("at",)),
     "engine_workflow_count_delta": ("0", ("at",)),
+    "engine_workflow_span": ("0", ("at",)),
     "engine_bulk_job": ("0", ("aborted_at", "created_at", "finished_at", "paused_at")),
     "engine_bulk_item": ("instance_key", ("at",)),
     "engine_code": ("0", ("first_seen_at", "last_seen_at")),

@@ -7,7 +7,7 @@ a plain `save()` would break.
 from engine.models.audit import Audit
 from engine.models.bulk import BulkItem, BulkJob
 from engine.models.code import CodeVersion
-from engine.models.count import WorkflowCount, WorkflowCountDelta
+from engine.models.count import WorkflowCount, WorkflowCountDelta, WorkflowSpan
 from engine.models.event import Event
 from engine.models.failure import Failure, FailureCount
 from engine.models.generation import Generation
@@ -45,4 +45,5 @@ __all__ = [
     "Worker",
     "WorkflowCount",
     "WorkflowCountDelta",
+    "WorkflowSpan",
 ]

@@ -42,12 +42,12 @@ DROP = """
     DROP TABLE IF EXISTS engine_instance, engine_generation, engine_step, engine_attempt, engine_event, engine_log,
         engine_open_request, engine_ended_request, engine_waiter, engine_notice, engine_audit, engine_schedule,
         engine_worker, engine_searchvalue, engine_indexedpath, engine_failure, engine_failure_count,
-        engine_workflow_pause, engine_workflow_count, engine_workflow_count_delta, engine_bulk_job, engine_bulk_item,
-        engine_code;
+        engine_workflow_pause, engine_workflow_count, engine_workflow_count_delta, engine_workflow_span,
+        engine_bulk_job, engine_bulk_item, engine_code;
     DROP FUNCTION IF EXISTS engine_refuse, engine_keep_request, engine_note_instance, engine_note_attempt,
         engine_keep_pause_reason, engine_index_started, engine_index_ended, engine_index_deleted,
         engine_search_value, engine_json_at, engine_count_inserted, engine_count_changed, engine_generation_began,
-        engine_duration_bucket;
+        engine_duration_bucket, engine_add_to_spans;
     DELETE FROM django_migrations WHERE app = 'engine'
 """
 DROP_COMMAND = 'python manage.py shell -c "from engine.models.earlier import drop; drop()"'

@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
-from math import ceil
 from typing import Any
 
 from django.db import connection
 
+from engine.status.quantiles import quantiles
 from engine.steer.clock import database_time
 
 HOURS = 24
@@ -106,13 +105,7 @@ class LastDay:
 
     def quantile(self, share: float) -> timedelta | None:
         """Return how long at most this share took, within 10 %; None if nothing ended."""
-        buckets = sorted(bucket for bucket, amount in self.durations.items() if amount > 0)
-        so_far = list(accumulate(self.durations[bucket] for bucket in buckets))
-        if not buckets:
-            return None
-        rank = max(1, ceil(share * so_far[-1]))
-        found = next(bucket for bucket, reached in zip(buckets, so_far, strict=True) if reached >= rank)
-        return timedelta(milliseconds=RATIO ** (found + 0.5))
+        return next(iter(quantiles(self.durations, [share], ratio=RATIO)), None)
 
 
 def last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, LastDay]:

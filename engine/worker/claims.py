@@ -20,6 +20,7 @@ from engine.worker.database.reader import Reader
 from engine.worker.drain import Drain
 from engine.worker.held import Held
 from engine.worker.quarantined import Quarantined, TakesQuarantined
+from engine.worker.tally import Tally
 
 log = logging.getLogger("engine.shift")
 
@@ -53,6 +54,7 @@ class Claimer:
         on_notices: Callable[[], None],
         make_cycle: MakeCycle = make_cycle,
         drain: Drain | None = None,
+        tally: Tally | None = None,
     ) -> None:
         host.holder = self
         reader.on_reopened = self.on_reopened
@@ -70,6 +72,7 @@ class Claimer:
         self._on_notices = on_notices
         self._make_cycle = make_cycle
         self._drain = drain or Drain()
+        self._tally = tally or Tally()
         self._loop = asyncio.get_running_loop()
         self._codes = workflows.codes_that_pause()
         self._waits_until = 0.0
@@ -256,6 +259,7 @@ class Claimer:
                 before.exit.abandon()
             cycle = self._make_cycle(self._host, claimed, history)
             self._host.cycles[claimed.key] = cycle
+            self._tally.claimed(claimed, history)
             cycle.begin()
         self._on_changed(claimed.key for claimed, _ in found)
 

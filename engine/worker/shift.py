@@ -42,6 +42,7 @@ from engine.worker.parent_notices import ParentNotices
 from engine.worker.periodic import Periodic
 from engine.worker.quarantined import TakesQuarantined
 from engine.worker.retirement import Relief, Retirement
+from engine.worker.tally import Tally
 
 log = logging.getLogger("engine.shift")
 
@@ -50,6 +51,7 @@ UNHURRIED_SECONDS = 0.1
 LAST_WRITES_SECONDS = 3.0
 TICK_SECONDS = 0.25
 LOOK_SECONDS = 0.5
+COUNT_SECONDS = 5.0
 RECONNECTED_SECONDS = 0.5  # a live worker that has lost its connection takes back by itself what it held
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
@@ -114,7 +116,8 @@ class Shift:
         self._loop = asyncio.get_running_loop()
         self._clock = DatabaseClock(lambda: self._host.rearm())
         self._slices = Slices()
-        self._bodies = Bodies(self._loop, self._clock.now_us, threads=terms.threads)
+        self._tally = Tally()
+        self._bodies = Bodies(self._loop, self._clock.now_us, threads=terms.threads, tally=self._tally)
         self._retirement = Retirement(terms.relief, self._bodies, earlier=earlier)
         self._cycles: dict[int, Cycle] = {}
         self._connections: list[ShiftConnection] = []
@@ -157,7 +160,12 @@ class Shift:
     def _activities(self, heartbeat: Heartbeat) -> list[Coroutine[Any, Any, None]]:
         """Return the concurrent activities, the claims first. The shift ends with the first that ends."""
         parts = (self._journal, self._changes, self._parent_notices, self._notices)
-        found = [self._claim_and_wait(), *(part.run() for part in parts), self._tick(heartbeat)]
+        found = [
+            self._claim_and_wait(),
+            *(part.run() for part in parts),
+            self._tick(heartbeat),
+            self._count(),
+        ]
         if self._terms.is_permanent:
             found += [self._look(), self._beats.run()]
         if self._terms.keeps_time:
@@ -176,7 +184,9 @@ class Shift:
             lambda: self._open("parents", is_durable=False), self._changes.add
         )
         writing = await self._open("journal")
-        self._journal = Journal(writing, worker_id, self._clock, self._on_written, self._parent_notices.send)
+        self._journal = Journal(
+            writing, worker_id, self._clock, self._on_written, self._parent_notices.send, self._tally
+        )
         self._host = CycleHost(
             self.name,
             self._cycles,
@@ -194,6 +204,7 @@ class Shift:
             drain=self._terms.drain,
             on_changed=self._changes.add,
             on_notices=self._parent_notices.send,
+            tally=self._tally,
         )
         self._beats = Beats(
             self._reader,
@@ -239,8 +250,19 @@ class Shift:
             if not (claimed and self._claimer.has_backlog):
                 await self._claimer.wait()
         await self._drain()
+        await self._write_tally()
         if self._terms.is_permanent:
             await self._reader.leave()
+
+    async def _count(self) -> None:
+        while True:
+            await asyncio.sleep(COUNT_SECONDS)
+            await self._write_tally()
+
+    async def _write_tally(self) -> None:
+        sums = self._tally.take()
+        if sums is not None:
+            await self._reader.count(sums)
 
     async def _drain(self) -> None:
         """Stop claiming: for a while, let bodies end and be recorded, then release everything.

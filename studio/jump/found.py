@@ -27,6 +27,7 @@ PAGES = (
     ("Saved views", "saved-views", "layers"),
     ("Errors", "errors", "triangle-alert"),
     ("Approvals", "approvals", "inbox"),
+    ("Charts", "charts", "chart-column"),
     ("Workers", "workers", "server"),
     ("Schedules", "schedules", "calendar-clock"),
     ("Bulk jobs", "bulk-jobs", "zap"),

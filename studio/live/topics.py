@@ -7,6 +7,7 @@ from django.http import QueryDict
 from studio.approvals.live import ApprovalsView
 from studio.audit.live import AuditView
 from studio.bulk.live import BulkJobsView, BulkJobView
+from studio.charts.live import ChartsView
 from studio.errors.live import ErrorsView, ErrorView
 from studio.frame.live_view import LONGEST_QUERY, LiveView
 from studio.home.live import HomeView
@@ -29,6 +30,7 @@ VIEWS: tuple[type[LiveView], ...] = (
     ErrorsView,
     ErrorView,
     ApprovalsView,
+    ChartsView,
     SchedulesView,
     AuditView,
     BulkJobsView,

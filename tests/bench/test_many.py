@@ -71,10 +71,14 @@ def test_verify_finds_nothing_wrong(home: Path, server: EmbeddedServer) -> None:
     assert (wrong, done.returncode) == ([], 0), done.stderr
 
 
-def test_what_has_started_and_ended_is_added_up(rows: psycopg.Connection) -> None:
+def test_what_has_started_run_and_ended_is_added_up(rows: psycopg.Connection) -> None:
     """As workers do; pages would read each change otherwise."""
     assert rows.execute("SELECT count(*) FROM engine_workflow_count_delta").fetchone() == (0,)
     assert rows.execute("SELECT sum(amount) FROM engine_workflow_count").fetchone() != (None,)
+    ran = "SELECT count(*) FROM engine_workflow_span WHERE minutes = 1440 AND started > 0 AND steps[1] IS NOT NULL"
+    assert rows.execute(ran).fetchone() != (0,)
+    retried = rows.execute("SELECT sum(retries) FROM engine_workflow_span WHERE minutes = 1440").fetchone()
+    assert retried not in ((0,), (None,))
 
 
 def test_workers_are_possible(rows: psycopg.Connection) -> None:

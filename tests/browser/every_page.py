@@ -17,6 +17,7 @@ ROLES = ("viewer", "approver", "operator", "admin")
 NO_PAGES = {
     *("api-docs-with-slash", "audit-csv", "audit-json", "payload", "icons", "socket", "healthz", "readyz"),
     *(
+        "charts-csv",
         "within",
         "pane",
         "pane-start",
@@ -51,6 +52,7 @@ PLAIN = {
     "instances": ("/instances/", "/instances/?query=nothing-like-it", "/instances/?query=a:b"),
     "saved-views": ("/instances/views/",),
     "jump": ("/jump/?q=st",),
+    "charts": ("/charts/", "/charts/?range=90d", "/charts/?workflow=stumble&range=6h"),
     "shortcuts": ("/shortcuts/",),
     "schedules": ("/schedules/", "/schedules/?view=week"),
     "tv": ("/tv/",),
@@ -82,6 +84,7 @@ EMPTY = (
         "instances",
         "saved-views",
         "schedules",
+        "charts",
         "workers",
         "bulk-jobs",
     ),

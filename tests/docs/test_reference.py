@@ -68,6 +68,7 @@ WORDS_OF_MODELS = {
     "SearchValue": "search path",
     "WorkflowCount": "workflow",
     "WorkflowCountDelta": "workflow",
+    "WorkflowSpan": "workflow",
 }
 ROW = re.compile(r"^\| ([a-zS][\w -]*) \| (.+?) \| \[[^\]]+\]\([^)]+\) \|$", re.MULTILINE)
 

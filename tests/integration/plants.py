@@ -949,6 +949,12 @@ def _count_of_no_hour() -> None:
     WorkflowCount.objects.create(unit="hour", at=NOW.replace(minute=5), amount=1, **named)
 
 
+@plants("spans-are-counted")
+def _end_that_is_not_in_the_span() -> None:
+    at = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    WorkflowCount.objects.create(unit="day", at=at, workflow="w", what="complete", bucket=1, amount=1)
+
+
 # Bulk jobs
 
 

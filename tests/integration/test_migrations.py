@@ -71,6 +71,7 @@ NEW_TABLES = (
     "engine_workflow_count",
     "engine_workflow_count_delta",
     "engine_workflow_pause",
+    "engine_workflow_span",
 )
 
 Rows = dict[str, list[dict[str, object]]]
@@ -220,6 +221,7 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
         "cheaper_counts",
         "start_later",
         "code",
+        "charts",
     )
     assert [name.partition("_")[2] for (name,) in recorded] == [*names]
     upgraded = earlier.schema()
@@ -272,6 +274,45 @@ def test_counters_come_to_a_database_with_instances_count_from_then_on_and_go_ag
     assert database.schema() == before
     database.ask(STARTED, "later")
     assert len(database.ask("SELECT id FROM engine_instance")) == 3
+
+
+SPANS = """
+    SELECT minutes, started, complete, terminated, retries, cardinality(latency) FROM engine_workflow_span
+    ORDER BY minutes
+"""
+# As a worker does every few seconds.
+ADD_UP = """
+    WITH taken AS (DELETE FROM engine_workflow_count_delta RETURNING *)
+    INSERT INTO engine_workflow_count (unit, at, workflow, what, bucket, amount)
+    SELECT unit, date_trunc(unit, at, 'UTC'), workflow, what, bucket, sum(amount)
+    FROM taken CROSS JOIN (VALUES ('minute'), ('hour'), ('day')) AS span (unit) GROUP BY 1, 2, 3, 4, 5
+    ON CONFLICT (unit, at, workflow, what, bucket) DO UPDATE SET
+        amount = engine_workflow_count.amount + excluded.amount
+"""
+
+
+def test_charts_show_what_was_counted_before_they_came_and_what_a_worker_of_before_adds_up(
+    database: Database,
+) -> None:
+    database.migrate("engine", "0016_code")
+    before = database.schema()
+    for name in ("one", "two"):
+        database.ask(STARTED, name)
+    end = (
+        "UPDATE engine_instance SET status = 'terminated', wake_at = NULL, finished_at = clock_timestamp()"
+        " WHERE id = %s"
+    )
+    database.ask(end, "one")
+    database.ask(ADD_UP)
+    database.migrate("engine")
+    assert {row[2:] for row in database.ask(SPANS)} >= {(0, 1, 0, 56)}
+    database.ask(STARTED, "three")
+    database.ask(end, "two")
+    database.ask(ADD_UP)
+    days = [row[1:] for row in database.ask(SPANS) if row[0] == 1440]
+    assert [sum(column) for column in zip(*days, strict=True)][:4] == [3, 0, 2, 0]
+    database.migrate("engine", "0016_code")
+    assert database.schema() == before
 
 
 def test_an_upgraded_database_is_read_and_written_as_a_new_one(earlier: Database) -> None:

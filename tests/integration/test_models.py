@@ -230,6 +230,7 @@ def test_the_busy_tables_are_kept_apart_from_the_rest() -> None:
             "autovacuum_vacuum_threshold=5000",
             "autovacuum_vacuum_insert_scale_factor=0",
         ],
+        "engine_workflow_span": ["fillfactor=80", "autovacuum_vacuum_scale_factor=0.02"],
     }
 
 

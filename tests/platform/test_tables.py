@@ -34,6 +34,7 @@ ENGINE = (
     "0014_cheaper_counts",
     "0015_start_later",
     "0016_code",
+    "0017_charts",
 )
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)

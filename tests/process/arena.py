@@ -27,8 +27,8 @@ from tests.processes import MARK, marked
 
 TABLES = (
     "engine_instance, engine_generation, engine_step, engine_attempt, engine_event, engine_log, engine_worker, "
-    "engine_notice, engine_workflow_pause, engine_workflow_count, engine_workflow_count_delta, engine_bulk_job, "
-    "engine_bulk_item, engine_code"
+    "engine_notice, engine_workflow_pause, engine_workflow_count, engine_workflow_count_delta, engine_workflow_span, "
+    "engine_bulk_job, engine_bulk_item, engine_code"
 )
 
 # A wait that takes longer fails the test; how long a busy machine takes is not tested.

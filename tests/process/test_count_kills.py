@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 
 import pytest
 
 from engine.models import Instance, WorkflowCountDelta
+from engine.status.series import series
 from engine.steer import workflow_counts
+from engine.steer.clock import database_time
 from tests.counted import counted, miscounted
 from tests.process.arena import Arena, kill, wait_until
 from tests.process.program.workflows import doomed, program, work
@@ -34,6 +37,12 @@ def test_ends_are_counted_once_whenever_the_worker_that_writes_them_dies(arena: 
     wait_until(lambda: not Instance.objects.open().exists(), what="the end of all")
     assert miscounted() == []
     assert counted()["program", "started"] == COUNT
+    now = database_time()
+    told = series(["program"], since=now - timedelta(hours=1), until=now, span=timedelta(minutes=1)).total
+    assert (told.started, told.complete) == (COUNT, COUNT)
+    # What a worker held in its memory is lost with it: nothing is counted twice.
+    assert told.latency is not None
+    assert told.steps is not None
 
 
 def test_changes_are_added_once_whenever_the_process_that_adds_them_dies(arena: Arena) -> None:

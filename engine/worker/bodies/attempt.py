@@ -29,6 +29,7 @@ from engine.worker.bodies.orm_calls import BodyCalls, OrmCalls
 from engine.worker.bodies.running import Running, is_async
 from engine.worker.bodies.thread_calls import DaemonExecutor
 from engine.worker.bodies.threads import Threads
+from engine.worker.tally import Tally
 
 log = logging.getLogger("engine.bodies")
 
@@ -48,11 +49,17 @@ class Bodies:
     """Runs bodies and settles their attempts, on the worker's loop."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, now_us: Callable[[], int], *, threads: int = SYNC_BODIES
+        self,
+        loop: asyncio.AbstractEventLoop,
+        now_us: Callable[[], int],
+        *,
+        threads: int = SYNC_BODIES,
+        tally: Tally | None = None,
     ) -> None:
         self._loop = loop
         loop.set_task_factory(make_task)
         self._now_us = now_us
+        self._tally = tally or Tally()
         self._thread = threading.get_ident()
         self.threads = Threads(threads)
         self._orm = OrmCalls(min(ORM_CALLS, threads))
@@ -271,6 +278,7 @@ class Bodies:
             running.timer.cancel()
         if self._is_over(running):
             running.operation.take_in(running.attempt, stored, finished_us)
+            self._tally.written(running.cycle.claimed.workflow, [running.attempt])
 
     def _from_thread(self, callback: Callable[..., None], *args: Any) -> None:
         try:

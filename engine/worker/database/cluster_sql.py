@@ -1,5 +1,9 @@
 """The statements for clusters and tasks. The broker's run on its own connection; all are short."""
 
+from __future__ import annotations
+
+from engine.values.columns import moment
+
 # Claims the oldest tasks of this queue that no other cluster holds, for `retry` seconds. In the order of the primary
 # key, the only index: with a backlog it stops at the first rows.
 CLAIM_TASKS = """
@@ -56,5 +60,13 @@ NEXT_SCHEDULE = """
 """
 
 LEAVE = "DELETE FROM engine_worker WHERE worker_id = %(worker_id)s RETURNING key"
+
+# Sums of `Tally`: a worker soon adds them to the spans of charts.
+COUNT = f"""
+INSERT INTO engine_workflow_count_delta (workflow, at, what, bucket, amount)
+SELECT t.workflow, {moment("t.at_us")}, t.what, t.bucket, t.amount
+FROM json_to_recordset(%(rows)s) AS t(workflow text, at_us bigint, what text, bucket smallint, amount int)
+RETURNING key
+"""
 
 TELL = "SELECT pg_notify(%(channel)s, %(payload)s)"

@@ -27,6 +27,7 @@ from engine.worker.database.heartbeat import lease_seconds
 from engine.worker.database.rows import Answer, Batch
 from engine.worker.database.shift_connection import ShiftConnection
 from engine.worker.database.transient import is_transient, until_answered
+from engine.worker.tally import Tally
 
 log = logging.getLogger("engine.journal")
 
@@ -51,12 +52,14 @@ class Journal:
         clock: DatabaseClock,
         on_written: Callable[[list[Cycle]], None],
         on_notices: Callable[[], None],
+        tally: Tally | None = None,
     ) -> None:
         self._connection = connection
         self._worker_id = worker_id
         self._clock = clock
         self._on_written = on_written
         self._on_notices = on_notices
+        self._tally = tally or Tally()
         self._waiting: dict[Cycle, None] = {}  # in the order of their requests
         self._wanted = asyncio.Event()
         self._groups = FailureGroups(connection)
@@ -120,6 +123,7 @@ class Journal:
                 written.append(cycle)  # it may have left with a flush whose answer was lost
             else:
                 tell(cycle, writes, answer.status, answer.signals, answer.ends_as, has_left=answer.has_left)
+                self._tally.written(cycle.claimed.workflow, writes.attempts.values())
                 written.append(cycle)
         self._on_written(written)
 

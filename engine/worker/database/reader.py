@@ -252,6 +252,11 @@ class Reader:
         async with self._lock:
             await self._fetch(cluster_sql.LEAVE, {"worker_id": self._worker_id})
 
+    async def count(self, sums: str) -> None:
+        """Write what a shift has counted for charts (see `engine.worker.tally`)."""
+        async with self._lock:
+            await self._fetch(cluster_sql.COUNT, {"rows": sums})
+
     async def next_schedule(self, workflows: list[str]) -> float | None:
         """Return in how many seconds the next schedule of these workflows is due."""
         async with self._lock:

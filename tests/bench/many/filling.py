@@ -54,6 +54,18 @@ FROM json_to_recordset(%s) AS f(fingerprint text, kin text, workflow text, step 
 ORDER BY fingerprint
 ON CONFLICT (fingerprint) DO NOTHING
 """
+# What workers ran is counted as it changes, so not by COPY.
+ATTEMPTS = """
+INSERT INTO engine_workflow_count_delta (workflow, at, what, bucket, amount)
+SELECT i.workflow, date_trunc('minute', a.finished_at, 'UTC'), 'succeeded',
+    engine_duration_bucket(a.finished_at - a.started_at), count(*)
+FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
+WHERE a.instance_id >= %(first)s AND a.phase = 'do' AND a.status = 'complete' GROUP BY 1, 2, 4
+UNION ALL
+SELECT i.workflow, date_trunc('minute', a.started_at, 'UTC'), 'retried', -1, count(*)
+FROM engine_attempt a JOIN engine_instance i ON i.key = a.instance_id
+WHERE a.instance_id >= %(first)s AND a.phase = 'do' AND a.number > 1 GROUP BY 1, 2
+"""
 
 
 class NotEmptyError(Exception):
@@ -76,6 +88,7 @@ def fill(
     _write_all(connection, shop, tell)
     _write_rest(connection, first_keys)
     _write_groups(connection, shop, now)
+    connection.execute(ATTEMPTS, {"first": first_keys["engine_instance"]})
     _add_up(connection, now)
     tell("Analyzing the tables")
     connection.autocommit = True
@@ -109,7 +122,7 @@ def _write_groups(connection: psycopg.Connection, shop: Shop, now: int) -> None:
 
 
 def _add_up(connection: psycopg.Connection, now: int) -> None:
-    """Add what has started and ended to the counts, as a worker does every few seconds."""
+    """Add what has started, run and ended to the counts, as a worker does every few seconds."""
     values = {"now": datetime.fromtimestamp(now / 1_000_000, UTC), "batch": CHANGES}
     found = CHANGES
     while found == CHANGES:

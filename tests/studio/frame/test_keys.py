@@ -24,6 +24,6 @@ def test_the_help_lists_every_key_that_exists() -> None:
     handled = set(re.findall(r'key === "([^"]+)"', SCRIPT)) - {"Escape"} | {"[", "]"}
     follow_g = set(re.findall(r'data-go="(\w)"', RAIL.read_text()))
     assert {"?", "/", "g"} < handled
-    assert follow_g == {"h", "w", "i", "e", "a", "t", "s", "k", "o", "b", "j"}
-    # Esc closes a dialog by itself, Ctrl+Enter is the editor's, and Shift goes with x.
-    assert listed == handled | follow_g | {"Esc", "Ctrl", "Shift"}
+    assert follow_g == {"h", "w", "i", "e", "a", "t", "s", "k", "o", "b", "j", "c"}
+    # Esc closes a dialog by itself, Ctrl+Enter is the editor's, Shift goes with x, and the arrows are a chart's.
+    assert listed == handled | follow_g | {"Esc", "Ctrl", "Shift", "←", "→"}
