@@ -21,6 +21,7 @@ from studio.instance.steps.line import INLINE, Line
 from studio.instance.steps.lines import LOGS_SHOWN, lines_of
 from studio.instance.steps.part import step_rows
 from studio.instance.steps.source import source_line
+from studio.instance.window import opened as opened_by
 
 NONE = "none"  # an address that opens no row
 FIXED = ("start", "result")
@@ -72,8 +73,7 @@ def read(instance: Instance, seq: int, *, place: str = "") -> Line | None:
         tuple(consumed),
         list(logs)[::-1],
         deeper,
-        items_of=step.parent if parent is not None and parent.kind == "map" else 0,
-        left_by=step.parent if parent is not None and nested_steps.leaves(parent) else 0,
+        around=[parent] if parent is not None else (),
         paused_at=instance.paused_at,
         place=place,
     )
@@ -133,5 +133,5 @@ def opened(page: InstancePage, chosen: str, opens: str) -> dict[str, str]:
     line = None if seq is None else read(page.instance, seq, place=page.place)
     if line is None:
         return {}
-    inside = inner_steps.draw_opened(page.instance, inner_steps.opened(opens), place=page.place)
+    inside = inner_steps.draw_opened(page.instance, opened_by(opens), place=page.place)
     return {chosen: html_of(line, page.instance, inner=inside.get(line.step.seq, ""))}

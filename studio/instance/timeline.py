@@ -241,7 +241,7 @@ _SAID = {
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
     # Bars of zero duration are visible, too.
-    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in BUSY else 0.0)
+    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in (*BUSY, "sleep") else 0.0)
     took = format_duration(stretch.end - stretch.start)
     if stretch.kind == "next":
         title = f"attempt {stretch.number}, planned for {whole(stretch.start)}"
