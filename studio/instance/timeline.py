@@ -17,7 +17,7 @@ from studio.display.times import between, whole
 
 FOLD_WIDTH = 7.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
-BEFORE_LABEL, AFTER_LABEL = 4.0, 9.0  # percent of the line, for the word "now" beside a label
+BEFORE_LABEL, AFTER_LABEL = 4.0, 12.0  # percent of the line, for the word "now" beside a label
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
 FOLD_SECONDS = 60.0  # and at least this long
 MOST_FOLDS = 6  # the longest: each takes its share of the line, whatever is in it
@@ -257,6 +257,11 @@ def _bar(stretch: Stretch, scale: Scale) -> Bar:
     return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)
 
 
+def _short(duration: timedelta) -> str:
+    """Return a round duration: `20 m` for 20 m 00 s."""
+    return format_duration(duration).removesuffix(" 00 s").removesuffix(" 00 m")
+
+
 _STEPS = (
     0.01,
     0.02,
@@ -294,7 +299,7 @@ def _axis(scale: Scale, origin: datetime, now: float | None) -> Iterable[Mark]:
         count += 1
         when = scale.start + timedelta(seconds=at - before)
         x = scale.x(when)
-        text = "0" if at == 0 else f"+{format_duration(timedelta(seconds=at))}"
+        text = "0" if at == 0 else f"+{_short(timedelta(seconds=at))}"
         is_free = (
             x - last >= 9 and x <= 96 and not any(abs(x - scale.x(a)) < NEAR_FOLD for a, _ in scale.folds)
         )

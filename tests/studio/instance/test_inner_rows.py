@@ -42,7 +42,7 @@ def with_branches(many: int = 3) -> tuple[Instance, Step]:
     for n in range(many):
         status, params = "complete" if n else "running", {"sku": f"cup-{n}", "qty": n}
         child = factories.child(parent, status, name="allocate", id=f"{n:032x}", params=params)
-        Step.objects.filter(instance_id=parent.key, seq=child.parent_step).update(parent=group.seq)
+        Step.objects.filter(instance=parent, seq=child.parent_step or 0).update(parent=group.seq)
     return parent, group
 
 
