@@ -191,9 +191,19 @@ def build(
     return Timeline(
         lines={track.seq: Line(track.seq, tuple(_bars(track, scale))) for track in tracks},
         axis=tuple(_axis(scale, origin or start, now)),
-        folds=tuple(Mark(scale.x(a), format_duration(b - a), folded=True) for a, b in folds),
+        folds=tuple(_marks(folds, scale)),
         now=now,
     )
+
+
+def _marks(folds: Sequence[tuple[datetime, datetime]], scale: Scale) -> Iterator[Mark]:
+    """Yield the marks of folded gaps. Those too close to another have no text."""
+    last = -NEAR_FOLD
+    for a, b in folds:
+        x = scale.x(a)
+        is_free = x - last >= NEAR_FOLD
+        last = x if is_free else last
+        yield Mark(x, format_duration(b - a) if is_free else "", folded=True)
 
 
 def idle_gaps(

@@ -74,6 +74,7 @@ class Line:
     retried_after: int = 0  # the number of attempts when a person last gave it new ones
     tree: tuple[str, ...] = ()  # the lines of the tree in front of it, one for each level
     is_item: bool = False
+    is_branch: bool = False  # of a parallel, whose name it has
     event: Event | None = None
     logs: tuple[Log, ...] = ()
     nested: NestedSteps | None = None  # the steps inside it, if they are folded
@@ -128,6 +129,11 @@ class Line:
         if self.step.is_old_milestone and self.output is not None:
             return payloads.milestone(self.output)[0]
         return f"{self.step.name}[{self.step.count - 1}]" if self.is_item else str(self.step)
+
+    @property
+    def short_label(self) -> str:
+        """Its name below the step that it is in."""
+        return f"#{self.step.count}" if self.is_branch and self.by else self.label
 
     @property
     def icon(self) -> str:

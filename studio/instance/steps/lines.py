@@ -40,6 +40,7 @@ def lines_of(
     said = _by_step(logs)
     parents = [*steps, *around]
     maps = {one.seq for one in parents if one.kind == "map"}
+    parallels = {one.seq: one.name for one in parents if one.kind == "parallel"}
     left = {one.seq for one in parents if leaves(one)}
     for step, tree in in_tree_order(steps):
         line = _line(step, attempts.get(step.seq, ()))
@@ -47,6 +48,7 @@ def lines_of(
             line,
             tree=tree,
             is_item=step.parent in maps,
+            is_branch=parallels.get(step.parent) == step.name,
             status=LEFT if step.parent in left and step.status == "cancelled" else line.status,
             event=taken.get((step.kept_from or step.generation, step.seq)),
             logs=tuple(said.get(step.seq, ())),

@@ -38,7 +38,7 @@ def toggle(page: str, seq: int) -> tuple[str, str]:
 def with_branches(many: int = 3) -> tuple[Instance, Step]:
     """Make an instance that waits for children, of which the first runs and the others are complete."""
     parent = factories.instance("waiting", waiting_for="child")
-    group = factories.step(parent, "lots", "waiting", "parallel", options={"branches": many})
+    group = factories.step(parent, "allocate", "waiting", "parallel", options={"branches": many})
     for n in range(many):
         status, params = "complete" if n else "running", {"sku": f"cup-{n}", "qty": n}
         child = factories.child(parent, status, name="allocate", id=f"{n:032x}", params=params)
@@ -63,8 +63,8 @@ def test_a_child_is_a_row_by_step_and_params_with_its_own_state(viewer: Client) 
     first, second = row(page, 2), row(page, 3)
     assert 'class="row s-running depth-1"' in first
     assert 'class="row s-complete depth-1"' in second
-    assert '<span>allocate</span> <span class="by">cup-0 · 0</span>' in first
-    assert '<span>allocate #2</span> <span class="by">cup-1 · 1</span>' in second
+    assert '<span>#2</span> <span class="by">cup-0 · 0</span>' in first
+    assert '<span>#3</span> <span class="by">cup-1 · 1</span>' in second
     child = Instance.objects.get(parent_key=parent.key, parent_step=2)
     assert f'href="{child.get_absolute_url()}" title="{child.workflow} {child.id}"' in first
     assert child.id not in re.sub(r"<[^>]*>", "", first)
