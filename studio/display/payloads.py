@@ -111,6 +111,19 @@ def one_line(stored: str, length: int = 80) -> str:
     return preview(json.dumps(envelope.masked(value), ensure_ascii=False), length)
 
 
+def values_line(stored: str, length: int = 40) -> str:
+    """Return the texts and numbers of a stored object, or of the beginning of one, without their keys.
+
+    Secrets are masked. Empty if it has none, or is no object.
+    """
+    found = read_beginning(envelope.masked_text(stored))
+    said = found[0].values() if found is not None and isinstance(found[0], dict) else ()
+    parts = [
+        one if isinstance(one, str) else json.dumps(one) for one in said if isinstance(one, str | int | float)
+    ]
+    return preview(" · ".join(part for part in parts if part), length) if parts else ""
+
+
 def milestone(shown: Payload) -> tuple[str, str]:
     """Return the message and the percentage of a progress step."""
     said = decode(shown.text)

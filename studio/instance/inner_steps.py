@@ -5,7 +5,6 @@ They are shown one page at a time, failed ones first.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,11 +19,8 @@ from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.children import with_children
 from studio.instance.steps.line import step_html
 from studio.instance.steps.lines import LOGS_SHOWN, lines_of
+from studio.instance.steps.nested import PAGE
 from studio.instance.steps.part import step_rows
-
-PAGE = 50
-OPEN_AT_ONCE = 5  # most steps that an address may open
-_OPENED = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,4}))?")
 
 _FAILED_FIRST = Case(
     *(
@@ -89,8 +85,7 @@ def _drawn(instance: Instance, parent: Any, shown: Sequence[Any], place: str) ->
             (),
             list(logs)[::-1],
             inside,
-            items_of=parent.seq if parent.kind == "map" else 0,
-            left_by=parent.seq if nested_steps.leaves(parent) else 0,
+            around=[parent],
             paused_at=instance.paused_at,
             place=place,
         )
@@ -105,11 +100,5 @@ def html_of(instance: Instance, inner: Inner) -> str:
 
 def draw_opened(instance: Instance, wanted: Mapping[int, int], *, place: str = "") -> dict[int, str]:
     """Render the steps that an address opens; return HTML by step."""
-    found = [read(instance, seq, page, place=place) for seq, page in list(wanted.items())[:OPEN_AT_ONCE]]
+    found = [read(instance, seq, page, place=place) for seq, page in wanted.items()]
     return {inner.seq: html_of(instance, inner) for inner in found if inner is not None and inner.begun}
-
-
-def opened(text: str) -> dict[int, int]:
-    """Read which steps an address opens, and at which page: `5,9.2`."""
-    found = (_OPENED.fullmatch(part) for part in text[:200].split(","))
-    return {int(one[1]): int(one[2] or 1) for one in found if one}

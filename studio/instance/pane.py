@@ -8,17 +8,20 @@ from typing import Any
 
 from engine.models import Event, Instance
 from engine.status import usual
+from engine.status.snapshot import with_prefixes
 from engine.status.steps import attempts_by_step, logs_of
 from engine.values.identity import TOP
+from studio.display import payloads
 from studio.display.rendering import render_to_string
 from studio.instance import inner_steps
 from studio.instance.page import InstancePage
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.children import with_children
-from studio.instance.steps.line import Line
+from studio.instance.steps.line import INLINE, Line
 from studio.instance.steps.lines import LOGS_SHOWN, lines_of
 from studio.instance.steps.part import step_rows
 from studio.instance.steps.source import source_line
+from studio.instance.window import opened as opened_by
 
 NONE = "none"  # an address that opens no row
 FIXED = ("start", "result")
@@ -70,21 +73,46 @@ def read(instance: Instance, seq: int, *, place: str = "") -> Line | None:
         tuple(consumed),
         list(logs)[::-1],
         deeper,
-        items_of=step.parent if parent is not None and parent.kind == "map" else 0,
-        left_by=step.parent if parent is not None and nested_steps.leaves(parent) else 0,
+        around=[parent] if parent is not None else (),
         paused_at=instance.paused_at,
         place=place,
     )
     return with_children(lines)[0]
 
 
-def html_of(line: Line, instance: Instance, *, inner: str = "") -> str:
-    """Render the pane of a step. `inner` is the HTML of the steps inside it, if the address opens them."""
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The params of the instance that a step has started."""
+
+    instance: Instance
+    params: payloads.Payload
+
+
+def input_of(line: Line) -> Input | None:
+    """Read what a step was given, if that was recorded. The arguments of a function are not."""
+    if line.relative is None:
+        return None
+    workflow, of = line.relative
+    rows: Any = Instance.objects.filter(workflow=workflow, id=of).only("workflow", "id")
+    found = with_prefixes(rows, "params", length=INLINE).first()
+    if found is None:
+        return None
+    params = payloads.payload("params", found.params_text or "null", found.params_size, full_up_to=INLINE)
+    return Input(found, params)
+
+
+def html_of(line: Line, instance: Instance, *, inner: str = "", was_open: bool = False) -> str:
+    """Render the pane of a step. `inner` is the HTML of the steps inside it, if the address opens them.
+
+    `was_open` means that the step had not ended when somebody opened the pane: what arrives later moves nothing.
+    """
     known = usual.durations(instance.workflow, line.step.name) if line.step.kind == "do" else None
     context: dict[str, Any] = {
         "line": line,
         "instance": instance,
         "inner": inner,
+        "input": input_of(line),
+        "is_steady": was_open or not line.is_final,
         "usual": known,
         "source": source_line(instance, line),
         "is_slow": known is not None and line.span is not None and line.span > known.p95,
@@ -105,5 +133,5 @@ def opened(page: InstancePage, chosen: str, opens: str) -> dict[str, str]:
     line = None if seq is None else read(page.instance, seq, place=page.place)
     if line is None:
         return {}
-    inside = inner_steps.draw_opened(page.instance, inner_steps.opened(opens), place=page.place)
+    inside = inner_steps.draw_opened(page.instance, opened_by(opens), place=page.place)
     return {chosen: html_of(line, page.instance, inner=inside.get(line.step.seq, ""))}

@@ -20,6 +20,7 @@ from studio.instance.steps.failures import failure, origin_of
 from studio.instance.steps.lines import lines_of
 from studio.instance.steps.nested import NestedSteps
 from studio.instance.steps.part import Part
+from studio.instance.steps.toggles import with_toggles
 from studio.instance.timeline_tracks import timeline_of
 from studio.instance.window import NEWEST, Window
 from studio.instances.queries import rows_of
@@ -49,24 +50,24 @@ def _instances() -> Any:
 def _read(newest: Instance, window: Window, generation: int | None = None) -> InstancePage:
     shown = snapshot(newest, generation, output_up_to=payloads.FULL_UP_TO)
     part = parts.read(shown.instance, window)
-    inner, nested = nested_steps.within(shown.instance, part.steps, parts.step_rows(shown.instance))
+    rows = parts.step_rows(shown.instance)
+    inner, nested = nested_steps.within(shown.instance, part.steps, rows, window.rows)
     found = record.read(shown, [*part.steps, *inner], limits=LIMITS, with_payloads=True)
     return _page(found, part, nested, window)
 
 
 def _page(found: Record, part: Part, nested: Mapping[int, NestedSteps], window: Window) -> InstancePage:
     instance, place = found.instance, place_of(found.generations)
-    lines = with_children(
-        lines_of(
-            found.steps,
-            found.attempts,
-            found.events,
-            (),
-            nested,
-            paused_at=instance.paused_at,
-            place=place,
-        )
+    steps = lines_of(
+        found.steps,
+        found.attempts,
+        found.events,
+        (),
+        nested,
+        paused_at=instance.paused_at,
+        place=place,
     )
+    lines = with_children(with_toggles(steps, window))
     error = instance.last_problem if isinstance(instance.last_problem, dict) else None
     code = changed_code_of(instance, error)
     return InstancePage(

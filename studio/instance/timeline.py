@@ -17,7 +17,7 @@ from studio.display.times import between, whole
 
 FOLD_WIDTH = 7.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
-BEFORE_LABEL, AFTER_LABEL = 4.0, 9.0  # percent of the line, for the word "now" beside a label
+BEFORE_LABEL, AFTER_LABEL = 4.0, 12.0  # percent of the line, for the word "now" beside a label
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
 FOLD_SECONDS = 60.0  # and at least this long
 MOST_FOLDS = 6  # the longest: each takes its share of the line, whatever is in it
@@ -191,9 +191,19 @@ def build(
     return Timeline(
         lines={track.seq: Line(track.seq, tuple(_bars(track, scale))) for track in tracks},
         axis=tuple(_axis(scale, origin or start, now)),
-        folds=tuple(Mark(scale.x(a), format_duration(b - a), folded=True) for a, b in folds),
+        folds=tuple(_marks(folds, scale)),
         now=now,
     )
+
+
+def _marks(folds: Sequence[tuple[datetime, datetime]], scale: Scale) -> Iterator[Mark]:
+    """Yield the marks of folded gaps. Those too close to another have no text."""
+    last = -NEAR_FOLD
+    for a, b in folds:
+        x = scale.x(a)
+        is_free = x - last >= NEAR_FOLD
+        last = x if is_free else last
+        yield Mark(x, format_duration(b - a) if is_free else "", folded=True)
 
 
 def idle_gaps(
@@ -241,7 +251,7 @@ _SAID = {
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
     # Bars of zero duration are visible, too.
-    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in BUSY else 0.0)
+    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in (*BUSY, "sleep") else 0.0)
     took = format_duration(stretch.end - stretch.start)
     if stretch.kind == "next":
         title = f"attempt {stretch.number}, planned for {whole(stretch.start)}"
@@ -255,6 +265,11 @@ def _bar(stretch: Stretch, scale: Scale) -> Bar:
         f", since {whole(stretch.start)}" if stretch.is_open else f", {between(stretch.start, stretch.end)}"
     )
     return Bar(stretch.kind, stretch.status, x, width, stretch.number, title)
+
+
+def _short(duration: timedelta) -> str:
+    """Return a round duration: `20 m` for 20 m 00 s."""
+    return format_duration(duration).removesuffix(" 00 s").removesuffix(" 00 m")
 
 
 _STEPS = (
@@ -294,7 +309,7 @@ def _axis(scale: Scale, origin: datetime, now: float | None) -> Iterable[Mark]:
         count += 1
         when = scale.start + timedelta(seconds=at - before)
         x = scale.x(when)
-        text = "0" if at == 0 else f"+{format_duration(timedelta(seconds=at))}"
+        text = "0" if at == 0 else f"+{_short(timedelta(seconds=at))}"
         is_free = (
             x - last >= 9 and x <= 96 and not any(abs(x - scale.x(a)) < NEAR_FOLD for a, _ in scale.folds)
         )

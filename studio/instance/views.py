@@ -131,7 +131,8 @@ def pane(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     line = pane_of_page.read(snapped.instance, seq, place=place_of(snapped.generations))
     if line is None:
         return HttpResponse(status=204)
-    return HttpResponse(pane_of_page.html_of(line, snapped.instance))
+    was_open = request.GET.get("steady", "") == "1"
+    return HttpResponse(pane_of_page.html_of(line, snapped.instance, was_open=was_open))
 
 
 @guard(get=Verb.VIEW)

@@ -57,3 +57,32 @@ def test_a_map_is_opened_stays_open_while_it_moves_on_and_is_folded_again(
 
     page.locator("#s-1 a.open").click()
     expect(page.locator("#g-1")).to_be_hidden()
+
+
+def test_keys_show_and_hide_the_rows_inside_a_step_and_they_stay_live(
+    signed_in: Page, new_tab: NewTab
+) -> None:
+    page = signed_in
+    page.goto("/workflows/sort-letters/start/")
+    type_json(page, f'{{"letters": {LETTERS}}}')
+    page.get_by_role("button", name="Start sort-letters").click()
+    page.wait_for_url("**/instances/**")
+    live(page)
+    expect(page.locator("#s-1 .said")).to_have_text(re.compile(r"59 of 60 done\s+·\s+1 (retrying|running)"))
+    rows = page.locator("#steps > tr.row")
+    page.locator("#s-1 a.open").press("ArrowRight")
+    expect(rows).to_have_count(51)
+    live(page)
+    page.locator("#m-1").get_by_role("link", name="Next").click()
+    expect(rows).to_have_count(11)
+    live(page)
+    last = page.locator(f"#s-{LETTERS + 1}")
+    expect(last).to_have_class(re.compile("s-(retrying|running)"))
+    other = new_tab()
+    other.goto(page.url)
+    choose(other, "Send event…")
+    other.fill("#event-type", "readable")
+    other.get_by_role("button", name="Send", exact=True).click()
+    expect(last).to_have_class(re.compile("s-complete"), timeout=30_000)
+    page.locator("#s-1 a.open").press("ArrowLeft")
+    expect(rows).to_have_count(1)

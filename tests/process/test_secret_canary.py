@@ -33,11 +33,12 @@ Database = psycopg.Connection[tuple[Any, ...]]
 MOST_PAGES = 2_000
 # Where nobody looks around: what changes something, what is no page of an instance, and the lists of instances and of
 # errors in all their orders, spans and searches of several terms, of which there is no end; so are the tabs of an
-# instance with several filters, and all weeks but the present one. The links of a fragment are those of its page.
+# instance with several filters or opened steps, and all weeks but the present one. The links of a fragment are those of
+# its page.
 PASSED_BY = re.compile(
     r"^/(static|sign-out|theme)/|^/(instances|errors)/.*\?.*[+&]"
     r"|^/_f/live/\?topic=list.*&query=[^&]|^/_f/live/\?topic=error.*&.*&|^/_f/live/\?(?!topic=)"
-    r"|^/workflows/[^?]*\?(?=.*\btab=).*&.*&|.*[?&]week="
+    r"|^/workflows/[^?]*\?(?=.*\btab=).*&.*&|.*[?&]week=|.*[?&]rows=.*[%&]"
 )
 
 

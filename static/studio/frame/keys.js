@@ -60,7 +60,7 @@
   const load = (src) => document.head.append(Object.assign(document.createElement("script"), { src }));
   document.addEventListener("keydown", (event) => {
     Studio.firstKey = isTyping(event) ? "Unidentified" : event.key;
-    document.body.dataset.later.split(" ").forEach(load);
+    document.body.dataset.later.trim().split(/\s+/).forEach(load);
   }, { once: true });
   function jump() {
     if (Studio.jump) return Studio.jump();

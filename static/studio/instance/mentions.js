@@ -10,6 +10,8 @@
   if (!field) return;
   const place = $("#people-place");
   let timer = 0, asking = null;
+  const style = { rel: "stylesheet", href: field.dataset.style };
+  document.head.append(Object.assign(document.createElement("link"), style));
   field.setAttribute("aria-autocomplete", "list");
   field.setAttribute("aria-haspopup", "listbox");
 

@@ -1,16 +1,15 @@
-/* The pane of a row: a press, j, k and Enter open it, Escape closes it, f goes to the next failed one. The address
-   names it: #s-charge-2, and #s-charge-2-a3 for an attempt. Without a script, the rows are links. */
+/* The pane of a row: a press and Enter open it, Escape closes it; for other keys see pane-keys.js. The address names
+   it: #s-charge-2, and #s-charge-2-a3 for an attempt. Without a script, the rows are links. */
 (() => {
   "use strict";
   const { $, $$, isTyping, onDrawn } = Studio;
-  const BETWEEN_MS = 120; // while somebody holds j, only the last row is opened
   const table = $("#lanes");
   if (!table) return;
   const rows = () => $$("tr.row:not([hidden])", table);
   const paneOf = (row) => row.nextElementSibling;
   const open = () => rows().find((row) => paneOf(row).hasChildNodes());
   const linkOf = (row) => $("a.open", row);
-  let wanted = "", timer = 0;
+  let wanted = "";
 
   function mark() {
     for (const row of rows()) linkOf(row).setAttribute("aria-expanded", String(paneOf(row).hasChildNodes()));
@@ -90,31 +89,10 @@
     } else show(row);
   });
 
-  function move(step) {
-    const all = rows(), focused = all.findIndex((row) => row.contains(document.activeElement));
-    const at = focused < 0 ? all.indexOf(open()) : focused;
-    const next = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + step))];
-    if (!next) return;
-    const isOpen = Boolean(open());
-    linkOf(next).focus();
-    clearTimeout(timer);
-    if (isOpen) timer = setTimeout(() => show(next), BETWEEN_MS);
-  }
-  function nextFailed() {
-    const all = rows(), at = all.indexOf(open());
-    const bad = all.filter((row) => row.matches(".s-errored, .s-retrying, .s-paused") && row.dataset.step !== "result");
-    const next = bad.find((row) => all.indexOf(row) > at) ?? bad[0];
-    if (next) {
-      show(next);
-      linkOf(next).focus();
-    } else $("[data-failed]")?.click();
-  }
   document.addEventListener("keydown", (event) => {
     if (isTyping(event) || event.defaultPrevented || Studio.isAfterG()) return;
     const { key } = event, row = open();
-    if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
-    else if (key === "f") nextFailed();
-    else if (key === "Enter" && event.target.matches("a.open") && row?.contains(event.target)) $("#pane").focus();
+    if (key === "Enter" && event.target.matches("a.open") && row?.contains(event.target)) $("#pane").focus();
     else if (key === "Escape" && row && !$("details.menu[open]")) {
       if ($("#pane").contains(document.activeElement)) linkOf(row).focus();
       else {
@@ -135,4 +113,5 @@
     if (link && link.pathname === location.pathname && link.hash === location.hash) setTimeout(follow);
   });
   onDrawn(mark);
+  Studio.panes = { rows, open, linkOf, show };
 })();

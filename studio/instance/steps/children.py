@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from django.db.models import Q
 
 from engine.models import Instance
 from engine.status.snapshot import with_prefixes
+from engine.values.shown import display_status
+from engine.values.states import FINAL
 from studio.display import payloads
 from studio.instance.steps.line import Line
 
@@ -27,19 +29,47 @@ def shown_id(of: str, params: str) -> str:
     return "" if params and _MADE_UP.search(of) else of
 
 
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An instance that a step started: the beginning of its params, with secrets masked, and how it shows."""
+
+    params: str
+    values: str  # of the params, without their keys
+    status: str
+
+
 def with_children(lines: Iterable[Line]) -> list[Line]:
-    """Return the lines with the params of the instances that their steps started, with at most one query."""
+    """Return the lines with the params of the instances that their steps started, with at most one query.
+
+    While a step waits for such an instance, its line has the status of that.
+    """
     found = list(lines)
-    said = params_of([line.relative for line in found if line.relative is not None])
-    return [line if line.relative is None else _named(line, said.get(line.relative, "")) for line in found]
+    known = _children([line.relative for line in found if line.relative is not None])
+    return [_named(line, known) for line in found]
 
 
-def _named(line: Line, params: str) -> Line:
-    return replace(line, child=params, child_id=shown_id(line.relative[1] if line.relative else "", params))
+def _named(line: Line, known: Mapping[Name, Child]) -> Line:
+    child = known.get(line.relative) if line.relative is not None else None
+    if line.relative is None:
+        return line
+    if child is None:
+        return replace(line, child_id=shown_id(line.relative[1], ""))
+    is_ahead = not line.is_final and child.status not in FINAL
+    return replace(
+        line,
+        child=child.params,
+        child_id=shown_id(line.relative[1], child.params),
+        by=child.values or child.params,
+        status=child.status if is_ahead else line.status,
+    )
 
 
 def params_of(names: Sequence[Name]) -> Mapping[Name, str]:
-    """Return the beginnings of the params of instances, with secrets masked. Those without params are left out."""
+    """Return the beginnings of the params of instances. Those without params are left out."""
+    return {name: child.params for name, child in _children(names).items() if child.params}
+
+
+def _children(names: Sequence[Name]) -> Mapping[Name, Child]:
     by_workflow: dict[str, list[str]] = {}
     for workflow, of in names:
         by_workflow.setdefault(workflow, []).append(of)
@@ -49,7 +79,11 @@ def params_of(names: Sequence[Name]) -> Mapping[Name, str]:
     for workflow, ids in by_workflow.items():
         wanted |= Q(workflow=workflow, id__in=ids)
     rows = with_prefixes(Instance.objects.filter(wanted), "params", length=PREFIX)
-    texts = rows.values_list("workflow", "id", "params_text")
-    return {
-        (workflow, of): payloads.one_line(text, SHOWN) for workflow, of, text in texts if text not in _NONE
-    }
+    found = rows.values_list("workflow", "id", "params_text", "status", "waiting_for")
+    return {(workflow, of): _child(*rest) for workflow, of, *rest in found}
+
+
+def _child(params: str | None, status: str, waiting_for: str) -> Child:
+    given = "" if params is None or params in _NONE else params
+    said, values = (payloads.one_line(given, SHOWN), payloads.values_line(given)) if given else ("", "")
+    return Child(said, values, display_status(status, waiting_for, asks=False))

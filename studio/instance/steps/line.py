@@ -51,6 +51,17 @@ class Try:
 
 
 @dataclass(frozen=True, slots=True)
+class Toggle:
+    """What shows or hides rows of the steps inside one: `page` is the one that is shown, or 0. Then the addresses."""
+
+    page: int
+    pages: int
+    address: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """A step with its attempts, newest first."""
 
@@ -63,6 +74,7 @@ class Line:
     retried_after: int = 0  # the number of attempts when a person last gave it new ones
     tree: tuple[str, ...] = ()  # the lines of the tree in front of it, one for each level
     is_item: bool = False
+    is_branch: bool = False  # of a parallel, whose name it has
     event: Event | None = None
     logs: tuple[Log, ...] = ()
     nested: NestedSteps | None = None  # the steps inside it, if they are folded
@@ -73,6 +85,8 @@ class Line:
     place: str = ""  # start of the query strings of links; not empty in an earlier generation
     child: str = ""  # the params of the instance that it started, shortened
     child_id: str = ""  # the id of that instance, if it says something
+    by: str = ""  # what tells that instance from its siblings, as short as it can be said
+    toggle: Toggle | None = None  # if the steps inside it are folded
 
     @property
     def left(self) -> timedelta | None:
@@ -89,7 +103,17 @@ class Line:
         inside = self.nested.state if self.nested else None
         undoing = self.step.rollback, self.step.wake_at, tuple(one.status for one in self.undone)
         of_step = self.step.pk, self.step.status, self.step.attempts
-        return *of_step, self.tree, len(self.logs), event, inside, undoing, self.place, self.child
+        return (
+            *of_step,
+            self.tree,
+            len(self.logs),
+            event,
+            inside,
+            undoing,
+            self.place,
+            self.child,
+            self.toggle,
+        )
 
     @property
     def is_final(self) -> bool:
@@ -105,6 +129,11 @@ class Line:
         if self.step.is_old_milestone and self.output is not None:
             return payloads.milestone(self.output)[0]
         return f"{self.step.name}[{self.step.count - 1}]" if self.is_item else str(self.step)
+
+    @property
+    def short_label(self) -> str:
+        """Its name below the step that it is in."""
+        return f"#{self.step.count}" if self.is_branch and self.by else self.label
 
     @property
     def icon(self) -> str:

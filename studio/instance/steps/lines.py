@@ -14,7 +14,7 @@ from studio.display import payloads
 from studio.display.status import display_status_of_step
 from studio.instance.steps.failures import failure
 from studio.instance.steps.line import INLINE, Line, Try
-from studio.instance.steps.nested import LEFT, NestedSteps
+from studio.instance.steps.nested import LEFT, NestedSteps, leaves
 
 LOGS_SHOWN = 200  # lines of a log, the newest
 PASSING = {"branch": "through", "last": "none"}  # how a line of the tree continues below a step
@@ -27,26 +27,29 @@ def lines_of(
     logs: Sequence[Log],
     nested: Mapping[int, NestedSteps],
     *,
-    items_of: int = 0,
-    left_by: int = 0,
+    around: Sequence[Any] = (),
     paused_at: datetime | None = None,
     place: str = "",
 ) -> Iterator[Line]:
     """Join steps with their attempts, the events they consumed and their logs.
 
-    `nested` has the counts of folded steps by parent. `items_of` is the map whose items these are; `left_by` is the
-    parallel that no longer awaits its branches.
+    `nested` has the counts of folded steps by parent. `around` are parents of these that are not among them.
     """
     # An event belongs to the generation in which a wait consumed it, even if a later one kept that wait.
     taken = {(event.consumed_generation, event.consumed_by): event for event in events}
     said = _by_step(logs)
+    parents = [*steps, *around]
+    maps = {one.seq for one in parents if one.kind == "map"}
+    parallels = {one.seq: one.name for one in parents if one.kind == "parallel"}
+    left = {one.seq for one in parents if leaves(one)}
     for step, tree in in_tree_order(steps):
         line = _line(step, attempts.get(step.seq, ()))
         yield replace(
             line,
             tree=tree,
-            is_item=items_of != 0 and step.parent == items_of,
-            status=LEFT if left_by and step.status == "cancelled" else line.status,
+            is_item=step.parent in maps,
+            is_branch=parallels.get(step.parent) == step.name,
+            status=LEFT if step.parent in left and step.status == "cancelled" else line.status,
             event=taken.get((step.kept_from or step.generation, step.seq)),
             logs=tuple(said.get(step.seq, ())),
             nested=nested.get(step.seq),

@@ -14,7 +14,9 @@ GROUPS = ("map", "parallel")  # always folded
 INLINE = 20  # up to this many inner steps are not folded
 MOST = 300  # inner steps on a page
 DEEPEST = 4  # levels
+PAGE = 50  # steps inside one
 LEFT = "not_awaited"
+NOTHING: Mapping[int, int] = {}
 LEAST = 2.0  # percent of a bar that a status takes at least
 
 
@@ -38,6 +40,14 @@ class NestedSteps:
     @property
     def done(self) -> int:
         return self.counts.get("complete", 0)
+
+    @property
+    def begun(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def pages(self) -> int:
+        return max(-(-self.begun // PAGE), 1)
 
     @property
     def others(self) -> list[tuple[str, int]]:
@@ -66,10 +76,13 @@ class NestedSteps:
         return self.total, tuple(self.counts.items()), self.attempts
 
 
-def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[Any], dict[int, NestedSteps]]:
+def within(
+    instance: Instance, steps: Sequence[Any], rows: Any, opened: Mapping[int, int] = NOTHING
+) -> tuple[list[Any], dict[int, NestedSteps]]:
     """Read the steps inside these: the steps to show, and counts of the folded ones by parent.
 
-    `rows` is the query for steps of the instance. Runs two queries for each level.
+    `rows` is the query for steps of the instance. Of each folded step in `opened`, one page is shown, too. Runs two
+    queries for each level, and one for each opened step.
     """
     found, nested = list[Any](), dict[int, NestedSteps]()
     parents = list(steps)
@@ -88,10 +101,19 @@ def within(instance: Instance, steps: Sequence[Any], rows: Any) -> tuple[list[An
             shown = []
         nested |= {seq: one for seq, one in counted.items() if seq not in shown}
         parents = list(rows.filter(parent__in=shown).order_by("seq")) if shown else []
+        for seq in opened:
+            if seq in nested and seq in counted:
+                parents += page_of(rows, seq, opened[seq], nested[seq])
         found += parents
         if not parents:
             break
     return found, nested
+
+
+def page_of(rows: Any, seq: int, page: int, inside: NestedSteps) -> list[Any]:
+    """Read a page of the steps inside one, in the order of their start: those that change stay where they are."""
+    first = (min(page, inside.pages) - 1) * PAGE
+    return list(rows.filter(parent=seq).order_by("seq")[first : first + PAGE])
 
 
 def count(instance: Instance, parents: Iterable[Any]) -> dict[int, NestedSteps]:

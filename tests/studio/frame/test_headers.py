@@ -189,7 +189,7 @@ def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(cl
         for file in (root / "studio").rglob("*.js")
         if "vendor" not in file.parts
         and "api" not in file.parts  # on a page of their own
-        and file.stem not in ("mentions", "jump", "tips")  # loaded when they are wanted
+        and file.stem not in ("mentions", "jump", "tips", "pane-keys")  # loaded when they are wanted
         and file.stem not in ("values", "drawing", "plots")  # loaded when the page is there
     }
     assert before == ours

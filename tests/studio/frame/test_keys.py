@@ -9,7 +9,14 @@ from django.conf import settings
 from django.template.loader import render_to_string
 
 STUDIO = Path(settings.BASE_DIR) / "static/studio"
-FILES = ("frame/keys.js", "instances/ticks.js", "instance/menu.js", "instance/panes.js")
+FILES = (
+    "frame/keys.js",
+    "instances/ticks.js",
+    "instance/menu.js",
+    "instance/panes.js",
+    "instance/pane-keys.js",
+)
+ARROWS = {"ArrowRight": "→", "ArrowLeft": "←"}
 SCRIPT = "".join((STUDIO / name).read_text() for name in FILES)
 RAIL = Path(settings.BASE_DIR) / "templates/studio/frame/rail.html"
 
@@ -21,7 +28,10 @@ def test_the_help_lists_every_key_that_exists() -> None:
             render_to_string("studio/jump/shortcut-list.html", {"may_administer": True}),
         )
     )
-    handled = set(re.findall(r'key === "([^"]+)"', SCRIPT)) - {"Escape"} | {"[", "]"}
+    handled = {ARROWS.get(key, key) for key in re.findall(r'key === "([^"]+)"', SCRIPT)} - {"Escape"} | {
+        "[",
+        "]",
+    }
     follow_g = set(re.findall(r'data-go="(\w)"', RAIL.read_text()))
     assert {"?", "/", "g"} < handled
     assert follow_g == {"h", "w", "i", "e", "a", "t", "s", "k", "o", "b", "j", "c"}

@@ -13,11 +13,10 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance, Step
-from studio.instance import inner_steps
 from studio.instance import queries as instance_queries
-from studio.instance.inner_steps import opened
 from studio.instance.steps import nested as nested_steps
 from studio.instance.steps.lines import in_tree_order
+from studio.instance.window import opened
 from tests.studio import factories
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +108,7 @@ def test_what_is_within_is_opened_a_page_at_a_time_those_that_failed_first(opera
     first = fragment_of(operator, instance, parent.seq)
     names = names_in(first)
     assert names[:4] == ["letters[70]", "letters[90]", "letters[100]", "letters[0]"]
-    assert len(names) == inner_steps.PAGE
+    assert len(names) == nested_steps.PAGE
     assert "1 to 50 of 120" in first
     last = fragment_of(operator, instance, parent.seq, page=3)
     assert names_in(last) == [f"letters[{index}]" for index in (99, *range(101, 120))]
@@ -188,7 +187,7 @@ def test_a_thousand_items_cost_no_more_questions_and_are_drawn_fast(
     with django_assert_max_num_queries(12):
         fragment_of(operator, instance, parent.seq)
     few = factories.instance("running")
-    map_of(few, ["complete"] * inner_steps.PAGE)
+    map_of(few, ["complete"] * nested_steps.PAGE)
     for address in ("{}", "/_f{}steps/1/"):
         many_s, few_s = (fastest(operator, address.format(one.get_absolute_url())) for one in (instance, few))
         assert many_s < 4 * few_s

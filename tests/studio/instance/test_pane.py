@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -87,3 +89,31 @@ def test_children_are_named_by_their_params(viewer: Client) -> None:
         assert f"› {chosen.id}" in part
         assert f"› {bare.id}" in part
     assert "gAAAAA" not in page
+
+
+def test_the_params_of_a_child_are_beside_its_output(viewer: Client) -> None:
+    instance = factories.instance("running")
+    params = {"sku": "<teapot>", "pin": {"$reprise-secret": "gAAAAA"}}
+    child = factories.child(instance, "complete", params=params)
+    factories.step(instance, "charge")
+    pane = pane_of(viewer, instance, "bill-1")
+    beside = pane[pane.index("<h3>Input</h3>") : pane.index("<h3>Output</h3>")]
+    assert "&lt;teapot&gt;" in beside
+    assert "••••••" in beside
+    assert f'href="{child.get_absolute_url()}payload/params/"' in beside
+    assert pane.index("<h3>Output</h3>") < pane.index("<h3>Details</h3>")
+    assert "<h3>Input</h3>" not in pane_of(viewer, instance, "charge-1")  # arguments are not recorded
+
+
+def test_a_pane_that_was_opened_before_its_step_ended_keeps_its_size(viewer: Client) -> None:
+    instance = factories.instance("running")
+    factories.step(instance, "charge", "running")
+    factories.step(instance, "ship")
+    page = viewer.get(instance.get_absolute_url()).content.decode()
+    again = re.search(r'hx-get="([^"]*/1/pane/[^"]*)"', page)
+    assert again is not None
+    address = again[1].replace("/1/pane/", "/2/pane/")  # as if it had ended since
+    later = viewer.get(address).content.decode()
+    assert '<div class="beside steady">' in later
+    assert 'steady=1"' in later
+    assert "steady" not in pane_of(viewer, instance, "ship-1")

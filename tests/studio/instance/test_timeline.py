@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from django.template.loader import render_to_string
@@ -12,6 +13,7 @@ from studio.instance.timeline import (
     FOLD_WIDTH,
     LATEST,
     MOST_FOLDS,
+    NEAR_FOLD,
     THINNEST,
     Scale,
     Stretch,
@@ -97,6 +99,9 @@ def test_of_many_gaps_the_longest_are_folded() -> None:
     hours = [body(hour * (3600 + hour), hour * (3600 + hour) + 1) for hour in range(40)]
     drawn = build([track(*hours)], start=START, end=hours[-1].end, is_open=False)
     assert len(drawn.folds) == MOST_FOLDS
+    labelled = [fold.x for fold in drawn.folds if fold.text]
+    assert labelled
+    assert all(later - one >= NEAR_FOLD for one, later in pairwise(labelled))  # no text covers another
     assert all(0 <= bar.x <= 100 for bar in drawn.lines[1].bars)
     xs = [bar.x for bar in drawn.lines[1].bars]
     assert xs == sorted(xs)
@@ -162,3 +167,8 @@ def test_the_legend_lists_only_what_is_drawn() -> None:
     assert [text for _, text in drawn.legend] == ["runs", "failed attempt", "back-off"]
     html = render_to_string("studio/instance/pieces/legend.html", {"d": {"timeline": drawn}})
     assert re.findall(r'<i class="k (\w+)">', html) == ["solid", "fail", "backoff"]
+
+
+def test_round_times_are_said_shortly() -> None:
+    drawn = build([track(body(0, 3_000))], start=START, end=at(3_000), is_open=False)
+    assert [mark.text for mark in drawn.axis][:3] == ["0", "+10 m", "+20 m"]
