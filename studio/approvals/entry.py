@@ -39,15 +39,21 @@ DECISIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Given:
     """The accepted answer."""
 
+    what: str
     by: str
     at: datetime
     comment: str
-    value: payloads.Payload
+    stored: object
     is_approval: bool | None = None  # None if it is neither
+
+    @cached_property
+    def value(self) -> payloads.Payload:
+        """The answer itself, made when it is shown: a list has a hundred answers and shows one."""
+        return payloads.payload(self.what, payloads.stored_text(self.stored), full_up_to=8 * 1024)
 
     @property
     def word(self) -> str:
@@ -132,10 +138,14 @@ class Entry:
 def given(event: Event) -> Given:
     """Return the answer in an event."""
     payload: Any = event.payload if isinstance(event.payload, dict) else {}
-    text = payloads.stored_text(payload.get("value"))
-    value = payloads.payload(f"event-{event.key}", text, full_up_to=8 * 1024)
-    comment = str(payload.get("comment") or "")
-    return Given(event.sent_by, event.received_at, comment, value, _decision(payload.get("value")))
+    return Given(
+        what=f"event-{event.key}",
+        by=event.sent_by,
+        at=event.received_at,
+        comment=str(payload.get("comment") or ""),
+        stored=payload.get("value"),
+        is_approval=_decision(payload.get("value")),
+    )
 
 
 def _decision(value: object) -> bool | None:

@@ -10,7 +10,7 @@ from typing import Any
 from engine.models import Instance
 from engine.status.search import workflow_names
 from engine.status.searching import counting, searching
-from engine.status.searching.candidates import workflows_of
+from engine.status.searching.candidates import LookedUp, workflows_of
 from engine.status.searching.found import Searched
 from engine.values.query.order import NEWEST_FIRST, Place
 from engine.values.query.parsing import parse
@@ -39,8 +39,8 @@ class Page:
     searched: str  # in words; empty if it needs no words
 
 
-def page_of(asked: ListAddress, user: Any) -> Page:
-    """Read the page of an address."""
+def page_of(asked: ListAddress, user: Any, looked_up: LookedUp | None = None) -> Page:
+    """Read the page of an address, and keep in `looked_up` what its counts look up as well."""
     newest = Instance.objects.of_users().order_by("-key").values_list("key", flat=True).first() or 0
     found = searching.search(
         asked.query,
@@ -49,6 +49,7 @@ def page_of(asked: ListAddress, user: Any) -> Page:
         limit=PAGE,
         before=asked.before,
         after=asked.after,
+        looked_up=looked_up,
     )
     is_first = not found.newer and not asked.before
     return Page(
@@ -62,13 +63,13 @@ def page_of(asked: ListAddress, user: Any) -> Page:
     )
 
 
-def counts_of(asked: ListAddress, user: Any) -> Mapping[str, int] | None:
+def counts_of(asked: ListAddress, user: Any, looked_up: LookedUp | None = None) -> Mapping[str, int] | None:
     """Count what the search finds by status, whatever status it asks for; None if no index can count it in time."""
     query, workflows = parse(asked.query.replaced("status")), workflows_of_user(user)
     try:
         with patience(COUNT_PATIENCE_S):
             if not counting.names_only(query):
-                return counting.count_by_status(query, workflows=workflows)
+                return counting.count_by_status(query, workflows=workflows, looked_up=looked_up)
             names = workflows_of(query.terms, workflow_names() if workflows is None else workflows)
             return totals_by_status(names)
     except TooSlowError:

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from engine.bulk import BulkAction
+from engine.status.searching.candidates import LookedUp
 from studio.access.permissions import Verb, allowed
 from studio.frame.guard import guard
 from studio.frame.live_view import LONGEST_QUERY
@@ -45,12 +46,13 @@ def instances(request: HttpRequest) -> HttpResponse:
     frame = _frame(asked) | {"views": bar_of(request.user, opened, Search.of_text(asked.typed, asked.kept))}
     if asked.query.problems:
         return page(request, TEMPLATE, problems=[chip for chip in frame["chips"] if chip.message], **frame)
+    looked_up: LookedUp = {}
     try:
         with patience(PATIENCE_S):
-            found = finding.page_of(asked, request.user)
+            found = finding.page_of(asked, request.user, looked_up)
     except TooSlowError:
         return page(request, TEMPLATE, is_too_slow=True, narrower=_narrower(asked, request.user), **frame)
-    above = above_list(asked, 0, finding.counts_of(asked, request.user))
+    above = above_list(asked, 0, finding.counts_of(asked, request.user, looked_up))
     return page(
         request,
         TEMPLATE,

@@ -14,6 +14,7 @@ from engine.status.searching.conditions import failed_alike, ids_begin, is_waiti
 from engine.status.searching.indexed import Indexed, indexed
 from engine.values.query.terms import (
     AtPath,
+    Condition,
     FailedAlike,
     Ids,
     Names,
@@ -31,14 +32,22 @@ SELECT DISTINCT found.instance_id FROM engine_searchvalue AS found
 """
 
 
-def candidates(terms: Sequence[Term], names: Collection[str]) -> list[int] | None:
+# What was found for a condition on some workflows: a page and its counts look the same up.
+LookedUp = dict[tuple[Condition, tuple[str, ...]], list[int] | None]
+
+
+def candidates(
+    terms: Sequence[Term], names: Collection[str], looked_up: LookedUp | None = None
+) -> list[int] | None:
     """Return the keys of all instances that can match, from the term that leaves the fewest; None if each leaves too
-    many, or no index has the answer. `names` are the workflows in question.
+    many, or no index has the answer. `names` are the workflows in question. What was
+    `looked_up` is not asked again.
     """
+    looked_up = {} if looked_up is None else looked_up
     paths = _paths(terms, names)
     best: list[int] | None = None
     for term in terms:
-        found = None if term.is_negated else _of_term(term, names, paths)
+        found = None if term.is_negated else _found(term, names, paths, looked_up)
         if found is not None and (best is None or len(found) < len(best)):
             best = found
             if not best:
@@ -71,6 +80,15 @@ def _paths(terms: Sequence[Term], names: Collection[str]) -> dict[str, list[Inde
         if one.path in wanted and one.is_complete:
             found.setdefault(one.path, []).append(one)
     return {path: those for path, those in found.items() if len(those) == len(names)}
+
+
+def _found(
+    term: Term, names: Collection[str], paths: dict[str, list[Indexed]], looked_up: LookedUp
+) -> list[int] | None:
+    key = (term.condition, tuple(names))
+    if key not in looked_up:
+        looked_up[key] = _of_term(term, names, paths)
+    return looked_up[key]
 
 
 def _of_term(term: Term, names: Collection[str], paths: dict[str, list[Indexed]]) -> list[int] | None:

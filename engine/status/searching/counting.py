@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from engine.models import Instance
+from engine.status.searching.candidates import LookedUp
 from engine.status.searching.searching import scope_of
 from engine.steer.requests import open_requests
 from engine.values.query.terms import Names, Query
@@ -15,9 +16,11 @@ from engine.values.shown import display_status
 CAP = 10_001
 
 
-def count_by_status(query: Query, *, workflows: Collection[str] | None) -> dict[str, int] | None:
+def count_by_status(
+    query: Query, *, workflows: Collection[str] | None, looked_up: LookedUp | None = None
+) -> dict[str, int] | None:
     """Count by shown status what a search finds, if an index finds it; None if it would have to look at all rows."""
-    scope = scope_of(query, workflows)
+    scope = scope_of(query, workflows, looked_up=looked_up)
     if scope.keys is None:
         return None
     found: dict[str, int] = {}

@@ -18,7 +18,7 @@ from engine.models import Instance
 from engine.status.gathering import database_now
 from engine.status.search import by_id, id_begins, workflow_names
 from engine.status.searching.bounds import span_of
-from engine.status.searching.candidates import candidates, workflows_of
+from engine.status.searching.candidates import LookedUp, candidates, workflows_of
 from engine.status.searching.conditions import has_key, row_condition
 from engine.status.searching.found import Found, Searched
 from engine.status.searching.indexed import indexed
@@ -28,6 +28,7 @@ from engine.status.searching.span import Span
 from engine.status.searching.windows import WINDOW, Portions, Seconds
 from engine.values.query.order import NEWEST_FIRST, Place, Sort, key_of, window_of
 from engine.values.query.terms import AtPath, Free, Ids, Moments, Names, Query, Statuses, Stored, System, Term
+from engine.values.system import PREFIX
 
 PAGE = 50
 EXACTLY = 100_000  # up to so many instances are counted; the number of more is estimated
@@ -61,6 +62,12 @@ class Scope:
             return Instance.objects.filter(workflow__in=self.names)
         return Instance.objects.of_users()
 
+    def portions(self, span: Span, *, is_down: bool, most: int) -> Portions:
+        """Return the rows that may be seen within a part of the span, to be looked at."""
+        is_all = not self.is_limited and not self.is_for_system
+        unseen = Instance.objects.filter(workflow__startswith=PREFIX) if is_all else None
+        return Portions(self.seen, span, unseen=unseen, is_down=is_down, most=most, time=Seconds())
+
     def rows_in(self, span: Span) -> QuerySet[Instance]:
         """Return the rows within a part of the span."""
         return self.rows_among(self.keys, span)
@@ -81,7 +88,13 @@ class Scope:
         return None
 
 
-def scope_of(query: Query, workflows: Collection[str] | None, *, is_first: bool = False) -> Scope:
+def scope_of(
+    query: Query,
+    workflows: Collection[str] | None,
+    *,
+    is_first: bool = False,
+    looked_up: LookedUp | None = None,
+) -> Scope:
     """Prepare a search among the workflows that a user may see, or all.
 
     `is_first`: only the newest are asked for. What `Scope.first` can find is not looked up otherwise then.
@@ -97,7 +110,7 @@ def scope_of(query: Query, workflows: Collection[str] | None, *, is_first: bool 
         names=names,
         is_limited=workflows is not None,
         is_for_system=is_for_system,
-        keys=None if is_first and is_newest_first(terms) else candidates(terms, names),
+        keys=None if is_first and is_newest_first(terms) else candidates(terms, names, looked_up),
         is_listed=all(_is_listed(term) for term in terms),
         span=span_of(query.terms),
     )
@@ -112,19 +125,21 @@ def search(
     before: str = "",
     after: str = "",
     window: int = WINDOW,
+    looked_up: LookedUp | None = None,
 ) -> Found:
     """Find a page of instances that meet all terms, and are among these workflows (None: all).
 
     `before` is the `older` or `go_on` of a page, `after` its `newer`: the page that follows it, or the one before it.
-    Invalid cursors are those of the first page. The query must have no problems.
+    Invalid cursors are those of the first page. The query must have no problems. What indexes find is kept in
+    `looked_up`.
     """
     is_first = sort == NEWEST_FIRST and not before and not after
-    scope = scope_of(query, workflows, is_first=is_first)
+    scope = scope_of(query, workflows, is_first=is_first, looked_up=looked_up)
     if is_first and is_newest_first(scope.terms):
         found = scope.first(limit + 1)
         if found is not None:
             return _page(scope, found, None, limit, "", is_back=False)
-        scope = replace(scope, keys=candidates(scope.terms, scope.names))
+        scope = replace(scope, keys=candidates(scope.terms, scope.names, looked_up))
     if not sort.is_by_start:
         return _sorted_page(scope, sort, limit, before, after, window)
     place = key_of(after or before)
@@ -139,7 +154,7 @@ def search(
     elif scope.is_listed:
         keys = _keys(scope.rows_in(span), is_down, limit + 1)
     else:
-        portions = Portions(scope.seen, span, is_down=is_down, most=window, time=Seconds())
+        portions = scope.portions(span, is_down=is_down, most=window)
         keys = portions.find(limit + 1, scope.rows_in)
     behind = "" if place is None else str(place - 1 if is_down else place + 1)
     return _page(scope, keys, portions, limit, behind, is_back=is_back)
@@ -177,7 +192,7 @@ def _sorted_page(scope: Scope, sort: Sort, limit: int, before: str, after: str, 
         top, now_us = window_of(before), (database_now() - _EPOCH) // timedelta(microseconds=1)
         span = scope.span if top is None else scope.span.below(top)
         if scope.keys is None:
-            span = Portions(scope.seen, span, is_down=True, most=window, time=Seconds()).whole()
+            span = scope.portions(span, is_down=True, most=window).whole()
     value = value_of(sort.by, now_us)
     rows = scope.rows_in(span).annotate(at=value).filter(at__isnull=False)
     is_down = sort.is_descending is not is_back

@@ -1,4 +1,7 @@
-"""Look at instances in portions, from the newest or the oldest on, up to a number of rows and a time."""
+"""Look at instances in portions, from the newest or the oldest on, up to a number of rows and a time.
+
+Where a portion ends is asked of the primary key alone: the rows themselves are read once, when they are searched.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,18 @@ class Portions:
     """The rows within a span of keys, looked at in one direction."""
 
     def __init__(
-        self, rows: QuerySet[Instance], span: Span, *, is_down: bool, most: int, time: Seconds
+        self,
+        rows: QuerySet[Instance],
+        span: Span,
+        *,
+        unseen: QuerySet[Instance] | None = None,
+        is_down: bool,
+        most: int,
+        time: Seconds,
     ) -> None:
+        """`unseen` are all others, if there are few of them and an index finds them."""
         self._rows, self._left, self._is_down, self._most, self._time = rows, span, is_down, most, time
+        self._unseen, self._most_unseen = unseen, 0.5  # of a portion
         self._size = FIRST
         self.looked_at = 0
 
@@ -63,7 +75,7 @@ class Portions:
 
     def whole(self) -> Span:
         """Take the whole window at once. Return its keys."""
-        self._size = self._most
+        self._size, self._most_unseen = self._most, 0.0
         return self._next()
 
     def _goes_on(self) -> bool:
@@ -77,16 +89,37 @@ class Portions:
         """Take the keys of the next portion of rows."""
         size = min(self._size, self._most - self.looked_at)
         self._size = min(self._size * 5, LARGEST)
-        left = self._left.of(self._rows)
-        keys = left.order_by("-key" if self._is_down else "key").values_list("key", flat=True)
+        part = self._end_by_keys(size) or self._end_by_rows(size)
+        over = Span(self._left.top, self._left.top)
+        if part is None:
+            self.looked_at += self._left.of(self._rows).count()
+            part, self._left = self._left, over
+        elif self._is_down:
+            self._left = Span(self._left.low, part.low)
+        else:
+            self._left = Span(part.top, self._left.top)
+        return part
+
+    def _end_by_keys(self, size: int) -> Span | None:
+        """Return the portion with so many rows, seen or not; None if there are too few, or too many are not seen."""
+        if self._unseen is None or size < FIRST:  # what the unseen leave of a window is soon less
+            return None
+        part = self._part(Instance.objects.all(), size)
+        unseen = 0 if part is None else part.of(self._unseen).count()
+        if part is None or unseen > size * self._most_unseen:
+            return None
+        self.looked_at += size - unseen
+        return part
+
+    def _end_by_rows(self, size: int) -> Span | None:
+        """Return the portion with so many rows that may be seen; None if there are not as many."""
+        part = self._part(self._rows, size)
+        self.looked_at += size if part is not None else 0
+        return part
+
+    def _part(self, rows: QuerySet[Instance], size: int) -> Span | None:
+        keys = self._left.of(rows).order_by("-key" if self._is_down else "key").values_list("key", flat=True)
         last = keys[size - 1 : size].first()
         if last is None:
-            self.looked_at += left.count()
-            part, self._left = self._left, Span(self._left.top, self._left.top)
-        elif self._is_down:
-            self.looked_at += size
-            part, self._left = Span(last, self._left.top), Span(self._left.low, last)
-        else:
-            self.looked_at += size
-            part, self._left = Span(self._left.low, last + 1), Span(last + 1, self._left.top)
-        return part
+            return None
+        return Span(last, self._left.top) if self._is_down else Span(self._left.low, last + 1)
