@@ -16,6 +16,7 @@ from engine.values.query.order import NEWEST_FIRST, Place
 from engine.values.query.parsing import parse
 from studio.access.permissions import visible
 from studio.frame.patience import TooSlowError, patience
+from studio.frame.unchanged import Unchanged
 from studio.instances.address import ListAddress
 from studio.instances.queries import PAGE, rows_by_key
 from studio.instances.status_counts import totals_by_status
@@ -24,6 +25,9 @@ from studio.instances.visibility import workflows_of_user
 COUNT_PATIENCE_S = 1
 MILLION = 1_000_000
 NEWEST = 500
+SEARCHES = 50  # whose counts are kept, at most
+
+_counts = Unchanged[tuple[Mapping[str, int] | None]](most=SEARCHES)  # in a tuple: None is an answer, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +68,18 @@ def page_of(asked: ListAddress, user: Any, looked_up: LookedUp | None = None) ->
 
 
 def counts_of(asked: ListAddress, user: Any, looked_up: LookedUp | None = None) -> Mapping[str, int] | None:
-    """Count what the search finds by status, whatever status it asks for; None if no index can count it in time."""
+    """Count what the search finds by status, whatever status it asks for; None if no index can count it in time.
+
+    Whatever its page, order and status, a search has the same counts: they are read once, until something is written.
+    """
     query, workflows = parse(asked.query.replaced("status")), workflows_of_user(user)
     try:
         with patience(COUNT_PATIENCE_S):
             if not counting.names_only(query):
-                return counting.count_by_status(query, workflows=workflows, looked_up=looked_up)
+                key = (query.text, None if workflows is None else frozenset(workflows))
+                return _counts.read(
+                    key, lambda: (counting.count_by_status(query, workflows=workflows, looked_up=looked_up),)
+                )[0]
             names = workflows_of(query.terms, workflow_names() if workflows is None else workflows)
             return totals_by_status(names)
     except TooSlowError:

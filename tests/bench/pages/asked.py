@@ -28,6 +28,8 @@ INSTANCES = {
     "child": "parent_key IS NOT NULL",
     "restarted": "generation > 1",
 }
+TABBED = ("complete", "errored", "asking", "parent")  # of these, the other tabs as well
+TABS = ("activity", "code")
 VALUES = {
     "newest_id": "SELECT id FROM engine_instance ORDER BY key DESC LIMIT 1",
     "oldest_id": "SELECT id FROM engine_instance ORDER BY key LIMIT 1",
@@ -75,6 +77,8 @@ PAGES = (
     Asked("/approvals/"),
     Asked("/approvals/", "box=done"),
     Asked("/schedules/"),
+    Asked("/schedules/", "view=week"),
+    Asked("/tv/"),
     Asked("/workers/"),
     Asked("/_f/live/", "topic=workers"),
     *(Asked("/charts/", f"range={one}") for one in ("1h", "6h", "24h", "7d", "30d", "90d")),
@@ -96,6 +100,7 @@ PAGES = (
     Asked("/webhooks/new/"),
     Asked("/api/v1/docs"),
     *(Asked(f"/workflows/{{{one}}}/") for one in INSTANCES),
+    *(Asked(f"/workflows/{{{one}}}/", f"tab={tab}") for one in TABBED for tab in TABS),
     Asked("/workflows/{restarted}/", "generation=1"),
     Asked("/workflows/{errored}/restart/"),
     Asked("/workflows/{errored}/payload/error/"),

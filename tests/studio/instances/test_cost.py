@@ -9,15 +9,19 @@ from collections.abc import Sequence
 
 import pytest
 from django.db import connection
+from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from engine.models import Instance
+from engine.status.searching import candidates
 from engine.status.searching.conditions import has_key
 from engine.status.searching.searching import search
 from engine.values.query.parsing import parse
 from studio.display.rendering import render_to_string
+from studio.instances.address import ListAddress
+from studio.instances.finding import counts_of
 from studio.instances.queries import Row, rows_of
 from tests.studio import factories
 
@@ -82,3 +86,29 @@ def test_all_lists_share_the_counts_of_the_statuses_until_something_is_written()
         )
     factories.instance("errored")
     assert '<span class="num">2</span>' in client.get("/instances/").content.decode()
+
+
+@pytest.mark.usefixtures("engine_db")
+def test_all_pages_of_a_search_share_its_counts_until_something_is_written() -> None:
+    factories.instance("errored", id="rotation-1")
+    client = Client()
+    client.force_login(factories.person("operator", "ana"))
+    client.get("/instances/?q=rotation-")
+    for where in ("q=rotation-", "q=rotation-&status=running", "q=rotation-&sort=started"):
+        with CaptureQueriesContext(connection) as asked:
+            client.get(f"/instances/?{where}")
+        assert not [one for one in asked if 'AS "asking"' in one["sql"]], where
+    factories.instance("errored", id="rotation-2")
+    assert '<span class="num">2</span>' in client.get("/instances/?q=rotation-").content.decode()
+
+
+@pytest.mark.usefixtures("engine_db")
+def test_a_search_that_no_index_can_count_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "MOST_ALIKE", 1)
+    for _ in range(2):
+        factories.instance("errored")
+    user, asked = factories.person("operator", "ana"), ListAddress.of(QueryDict("query=id:order-"))
+    assert counts_of(asked, user) is None
+    with CaptureQueriesContext(connection) as sent:
+        assert counts_of(asked, user) is None
+    assert not [one for one in sent if "engine_instance" in one["sql"]]
