@@ -117,7 +117,8 @@ def test_the_person_on_call_finds_the_outage_pauses_and_lets_all_go_on(
         page.keyboard.type("pause")
         expect(page.locator("#jump a[data-first]")).to_have_text("Pause 2 workflows…")
         page.keyboard.press("Enter")
-        page.get_by_label("Reason").fill("provider down")
+        expect(page.get_by_label("Reason")).to_be_focused()
+        page.keyboard.type("provider down")
         page.keyboard.press("Enter")
         expect(page.locator("#flash")).to_contain_text("Paused")
 
