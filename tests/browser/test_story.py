@@ -125,7 +125,11 @@ def test_the_person_on_call_finds_the_outage_pauses_and_lets_all_go_on(
         # The provider is back: both go on from where the pause was made, and one action lets all try again.
         with provider(port):
             error = page.url
-            page.get_by_role("link", name="Resume…").click()
+            page.keyboard.press("Control+k")
+            expect(page.locator("#jump input")).to_be_focused()
+            page.keyboard.type("resume")
+            expect(page.locator("#jump a[data-first]")).to_have_text("Resume…")
+            page.keyboard.press("Enter")
             page.get_by_role("button", name="Resume").click()
             expect(page.locator("#flash")).to_contain_text("Resumed")
             page.goto(error)
