@@ -78,6 +78,31 @@ def test_retry_comes_back_at_once(signed_in: Page, complaints: Complaints) -> No
     expect(page.locator("#offline")).to_be_hidden()
 
 
+def test_nothing_pressed_is_lost_while_the_server_is_away(
+    just_signed_in: Page, complaints: Complaints
+) -> None:
+    complaints.allow("ERR_FAILED")
+    page = just_signed_in
+    line = Line(page, complaints)
+    page.goto("/instances/")
+    live(page)
+    line.cut()
+    expect(page.locator("#offline")).to_be_visible()
+    page.route("**/live/**", lambda route: route.abort())
+    sign_out = page.locator("form[action='/sign-out/'] button")
+    sign_out.click()
+    expect(page.locator("#flash")).to_contain_text("The server does not respond, so nothing was sent.")
+    expect(sign_out).not_to_have_attribute("aria-busy", "true")
+    assert page.url.endswith("/instances/")
+    page.route(re.compile(r"/jump/jump\b[^/]*js"), lambda route: route.abort())
+    page.keyboard.press("Control+k")
+    expect(page.locator("#flash")).to_contain_text("so the search did not open")
+    # The server is back, but not the socket.
+    page.unroute("**/live/**")
+    sign_out.click()
+    page.wait_for_url("**/sign-in/")
+
+
 def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     just_signed_in: Page, new_tab: NewTab, live_stack: LiveStack, complaints: Complaints
 ) -> None:

@@ -2,7 +2,7 @@
    did. */
 (() => {
   "use strict";
-  const { note } = Studio;
+  const { $, note } = Studio;
   const PATIENCE_MS = 20000; // then it can be pressed again: sending one of these forms twice does it once
   const pressed = new Map(); // form → its button and timer
 
@@ -32,13 +32,36 @@
     if (source?.matches("form[method=post]") && !source.matches(".marked")) unanswered();
   });
 
+  // A plain form leaves the page, and where no server is, the browser shows its own page instead. So while the
+  // connection is lost, first see whether the server answers at all: only the socket may be cut.
+  const ASK_MS = 5000;
+  const sure = new WeakSet(); // forms that the server answered for
+  const isDoubtful = (form) =>
+    document.body.dataset.live === "offline" && !form.hasAttribute("hx-post") && !sure.delete(form);
+  async function sendIfThere(form, button) {
+    const where = $("#reconcile").getAttribute("hx-get");
+    const answer = await fetch(where, { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(ASK_MS) })
+      .catch(() => null);
+    end(form);
+    if (!answer || answer.status >= 500) {
+      return note("The server does not respond, so nothing was sent. Try again when the page is live again.");
+    }
+    sure.add(form);
+    form.requestSubmit(button);
+  }
+
+  function hold(event) {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  }
   document.addEventListener("submit", (event) => {
-    const form = event.target;
+    const { target: form, submitter } = event;
     if (!sends(form)) return;
-    if (pressed.has(form)) {
-      event.preventDefault();
-      event.stopImmediatePropagation();
-    } else begin(form, event.submitter);
+    if (pressed.has(form)) return hold(event);
+    begin(form, submitter);
+    if (!isDoubtful(form)) return;
+    hold(event);
+    sendIfThere(form, submitter);
   }, true);
   // The answer may remove the form, and htmx then names another element: remember the form first.
   document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {

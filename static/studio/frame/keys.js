@@ -57,14 +57,19 @@
   }
 
   // Loaded when first wanted.
-  const load = (src) => document.head.append(Object.assign(document.createElement("script"), { src }));
+  function load(src) {
+    const script = Object.assign(document.createElement("script"), { src });
+    document.head.append(script);
+    return script;
+  }
   document.addEventListener("keydown", (event) => {
     Studio.firstKey = isTyping(event) ? "Unidentified" : event.key;
-    document.body.dataset.later.trim().split(/\s+/).forEach(load);
+    document.body.dataset.later.trim().split(/\s+/).forEach((src) => load(src));
   }, { once: true });
   function jump() {
     if (Studio.jump) return Studio.jump();
-    load($("[data-jump]").dataset.jump);
+    load($("[data-jump]").dataset.jump).addEventListener("error", () =>
+      Studio.note("The server does not respond, so the search did not open. Try again in a moment."));
   }
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-jump]") || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -5,7 +5,7 @@
   const { $, $$ } = Studio;
   const link = $("[data-jump]");
   const TYPING_MS = 120;
-  const ACTIONS = "#actions :is(button, a), .page-head .end :is(a, button)";
+  const ACTIONS = ":is(#actions, #error-steer, #error-going, .page-head .end) :is(button, a)";
   document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: link.dataset.style }));
   const dialog = document.createElement("dialog");
   dialog.id = "jump";

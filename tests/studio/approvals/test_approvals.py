@@ -212,6 +212,7 @@ class TestPermission:
         ):
             assert "Send answer" not in page
             assert "can answer this" in page
+            assert "Only any approver" not in re.sub(r"\s+", " ", page)
 
     def test_a_viewer_may_not_answer(self, viewer: Client) -> None:
         self.denied(viewer, asked(), "approver")
