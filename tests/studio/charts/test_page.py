@@ -35,7 +35,11 @@ def happened(workflow: str, *, minutes: float = 0, bucket: int = SECONDS_2, **co
     counts |= {"started": counts["began"]} if "began" in counts else {}
     WorkflowCountDelta.objects.bulk_create(
         WorkflowCountDelta(
-            workflow=workflow, at=at, what=what, bucket=-1 if what in ("retried", "started") else bucket, amount=amount
+            workflow=workflow,
+            at=at,
+            what=what,
+            bucket=-1 if what in ("retried", "started") else bucket,
+            amount=amount,
         )
         for what, amount in counts.items()
     )
