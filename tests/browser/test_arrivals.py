@@ -26,14 +26,18 @@ for number in range(-3, 0):
 """
 ARRIVE = """
 import time
-from engine import schedules
+from contextlib import suppress
+from engine import ScheduleNotDeclaredError, schedules
 from engine.models import Instance, ScheduleRow
 from tests.sample.workflows import gate, nap, stumble, tick
 schedule = ScheduleRow.objects.get(name="arrivals")
 for number in range(3, 900):
     gate.start({"message": f"Arrived as number {number}"}, id=f"arrived_{number}")
     tick.start(), stumble.start({"attempts": 1}), nap.start({"seconds": 2})
-    schedules.run_now(schedule, by="ana")
+    # Every five minutes workers see that no code declares it.
+    ScheduleRow.objects.filter(pk=schedule.pk).update(is_declared=True)
+    with suppress(ScheduleNotDeclaredError):
+        schedules.run_now(schedule, by="ana")
     Instance.objects.get(id=f"arrived_{number - 3}").terminate(reason="only a test", by="ana")
     time.sleep(0.3)
 """

@@ -31,8 +31,8 @@ WORKERS = 3
 # A wait that takes longer fails the test; how long a busy machine takes is not tested.
 PATIENCE = 60.0
 
-# A stop that takes less was not held up: the grace of a shift is twice as long, and so are other timeouts.
-SOON = 5.0
+# A stop that takes less was not held up: the grace of a shift is 10 s, and so are other timeouts.
+SOON = 8.0
 
 
 def wait_until(condition: Callable[[], object], *, within: float = PATIENCE) -> None:

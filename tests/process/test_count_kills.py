@@ -40,9 +40,6 @@ def test_ends_are_counted_once_whenever_the_worker_that_writes_them_dies(arena: 
     now = database_time()
     told = series(["program"], since=now - timedelta(hours=1), until=now, span=timedelta(minutes=1)).total
     assert (told.started, told.complete) == (COUNT, COUNT)
-    # What a worker held in its memory is lost with it: nothing is counted twice.
-    assert told.latency is not None
-    assert told.steps is not None
 
 
 def test_changes_are_added_once_whenever_the_process_that_adds_them_dies(arena: Arena) -> None:
