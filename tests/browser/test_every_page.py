@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Error, Page
 
 from tests.browser import every_page
 from tests.browser.conftest import Complaints, profile, sign_in
@@ -20,15 +21,22 @@ RUN = """
 async ([rules, place]) => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa", "best-practice"];
   const options = { resultTypes: ["violations"], runOnly: rules ?? tags };
-  const { violations } = await axe.run(document.getElementById(place) ?? document, options);
+  const late = new Promise((_, fail) => setTimeout(() => fail(new Error("axe did not end in 2 minutes")), 120_000));
+  const looked = axe.run(document.getElementById(place) ?? document, options);
+  const { violations } = await Promise.race([looked, late]);
   return violations.flatMap(({ id, impact, nodes }) => nodes.map((node) => `${id} (${impact}): ${node.target}`));
 }
 """
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
 # What a script draws after the page has loaded.
 DRAWN_LATER = {"/api/v1/docs": "#operations-Operations-read_me"}
-# Scripts hear of another theme at the next frame.
-NEXT_FRAME = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))"
+# Scripts hear of another theme at the next frame. A browser may stop drawing, and the test would wait for ever.
+NEXT_FRAME = """
+new Promise((done) => {
+  requestAnimationFrame(() => requestAnimationFrame(() => done()));
+  setTimeout(done, 2000);
+})
+"""
 # Menus cover the page, and each other.
 OPEN_ALL = "document.querySelectorAll('main details:not(.menu)').forEach((one) => { one.open = true })"
 
@@ -77,13 +85,24 @@ def faults(page: Page, addresses: Iterable[str]) -> dict[str, set[str]]:
     """Return what axe finds at both widths and in both themes, by address; all details are open."""
     found = {}
     for address in addresses:
-        page.goto(address)
-        if address in DRAWN_LATER:
-            page.wait_for_selector(DRAWN_LATER[address])
-        page.evaluate(OPEN_ALL)
-        page.evaluate(AXE.read_text())
-        found[address] = seen_by_axe(page)
+        with named(address):
+            page.goto(address)
+            if address in DRAWN_LATER:
+                page.wait_for_selector(DRAWN_LATER[address])
+            page.evaluate(OPEN_ALL)
+            page.evaluate(AXE.read_text())
+            found[address] = seen_by_axe(page)
     return {address: seen for address, seen in found.items() if seen}
+
+
+@contextmanager
+def named(address: str) -> Iterator[None]:
+    """Say on which of the many pages the browser failed."""
+    try:
+        yield
+    except Error as error:
+        error.add_note(f"at {address}")
+        raise
 
 
 def seen_by_axe(page: Page, place: str | None = None) -> set[str]:
@@ -103,19 +122,24 @@ def faults_of_what_opens(page: Page, addresses: Iterable[str]) -> dict[str, set[
     """Return what axe finds in each menu, dialog and sheet, by its id; what is on many pages is opened once."""
     found: dict[str, set[str]] = {}
     for address in addresses:
-        page.goto(address)
-        page.evaluate(AXE.read_text())
-        for one in page.evaluate(CLOSED):
-            if one not in found:
-                page.evaluate(OPEN, one)
-                found[one] = seen_by_axe(page, one)
-                page.evaluate(CLOSE, one)
-        sheet = page.locator("a.to-sheet:visible")
-        if sheet.count() and "sheet" not in found:
-            sheet.first.click()
-            page.wait_for_selector("#sheet[open] #sheet-title")
-            found["sheet"] = seen_by_axe(page, "sheet")
+        with named(address):
+            page.goto(address)
+            page.evaluate(AXE.read_text())
+            _open_each(page, found)
     return found
+
+
+def _open_each(page: Page, found: dict[str, set[str]]) -> None:
+    for one in page.evaluate(CLOSED):
+        if one not in found:
+            page.evaluate(OPEN, one)
+            found[one] = seen_by_axe(page, one)
+            page.evaluate(CLOSE, one)
+    sheet = page.locator("a.to-sheet:visible")
+    if sheet.count() and "sheet" not in found:
+        sheet.first.click()
+        page.wait_for_selector("#sheet[open] #sheet-title")
+        found["sheet"] = seen_by_axe(page, "sheet")
 
 
 @pytest.mark.long
