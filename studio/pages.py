@@ -7,7 +7,7 @@ Every view has a guard (`studio.frame.guard`); `guarded_path` rejects views with
 
 from django.urls import URLPattern, URLResolver, register_converter
 
-from studio.accounts import passwords, session
+from studio.accounts import passwords, preference_page, session
 from studio.api import page as api_page
 from studio.api import site as api
 from studio.approvals import views as approvals
@@ -160,5 +160,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("sign-in/", passwords.sign_in, "sign-in"),
     guarded_path("sign-out/", session.sign_out, "sign-out"),
     guarded_path("password/", passwords.change_password, "password"),
+    guarded_path("preferences/", preference_page.preferences, "preferences"),
     guarded_path("theme/", session.theme, "theme"),
 ]

@@ -1,1 +1,1 @@
-"""Signing in and out, passwords, and the colour theme."""
+"""Signing in and out, passwords, and what a person prefers to see."""

@@ -10,11 +10,9 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from studio.access.login import is_own_login, login_address
+from studio.accounts.preferences import THEMES, keep
 from studio.frame.guard import public
 from studio.frame.pieces import HtmxRequest
-
-THEMES = ("system", "light", "dark")
-YEAR_S = 365 * 24 * 3600
 
 
 @public("POST")
@@ -39,7 +37,5 @@ def theme(request: HtmxRequest) -> HttpResponse:
     ):
         back = reverse("studio:home")
     response = HttpResponse(status=204) if request.htmx else HttpResponseRedirect(back)
-    response.set_cookie(
-        "studio-theme", wanted, max_age=YEAR_S, samesite="Lax", httponly=True, secure=request.is_secure()
-    )
+    keep(request, response, theme=wanted)
     return response

@@ -35,6 +35,7 @@ PAGES = (
     ("Tokens", "tokens", "key-round"),
     ("HTTP API", "api-docs", "braces"),
     ("Keyboard shortcuts", "shortcuts", "keyboard"),
+    ("Preferences", "preferences", "monitor"),
     ("Wall screen", "tv", "monitor"),
 )
 FOR_ADMINS = (("Webhooks", "webhooks", "link"),)

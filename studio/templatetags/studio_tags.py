@@ -25,7 +25,7 @@ from engine.values.durations import format_duration
 from engine.values.retention_rules import Retention
 from studio.access.login import is_own_login
 from studio.access.permissions import Verb, allowed
-from studio.accounts.session import THEMES
+from studio.accounts.preferences import Preferences
 from studio.approvals import queries as inbox
 from studio.audit.words import action_text, done_name, token_scope, verb_name
 from studio.display import payloads
@@ -57,11 +57,10 @@ def frame(context: RequestContext) -> str:
     """Set what the frame of every page shows. A site needs no context processors for it."""
     request: HttpRequest = context.request
     user = getattr(request, "user", AnonymousUser())
-    theme = request.COOKIES.get("studio-theme", "system")
     context["request"], context["user"] = request, user
     context["notes"] = notes_of(request)
     context["csrf_header"] = csrf_header()
-    context["theme"] = theme if theme in THEMES else "system"
+    context["preferred"] = Preferences.of(request)
     context["server_time"] = timezone.now()
     context["has_password_page"] = is_own_login
     context["may_administer"] = lambda: allowed(user, Verb.ADMINISTER, None)

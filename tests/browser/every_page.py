@@ -69,6 +69,7 @@ PLAIN = {
     "webhook-new": ("/webhooks/new/",),
     "audit": ("/audit/",),
     "password": ("/password/",),
+    "preferences": ("/preferences/",),
     "api-docs": ("/api/v1/docs",),
     "sign-in": ("/sign-in/",),
 }

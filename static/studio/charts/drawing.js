@@ -139,12 +139,16 @@
     return lines.map((line, at) => ({ ...line, at })).sort((a, b) => ON_TOP.indexOf(a.look) - ON_TOP.indexOf(b.look));
   }
 
+  // Ticks of time begin with the days of the zone.
+  const { timeZone } = Studio;
+  const tzDate = timeZone && ((s) => uPlot.tzDate(new Date(s * 1000), timeZone));
+
   function options(chart, width) {
     const looks = chart.lines.map(({ look }) => look), words = chart.lines.map(({ word }) => word);
     const ends = () => [chart.from, chart.from + chart.step * chart.count];
     const isAll = (min, max) => min <= chart.from + chart.step && max >= ends()[1] - chart.step;
     return {
-      width, height: HEIGHT,
+      width, height: HEIGHT, tzDate,
       padding: [10, width < WIDE ? 20 : LABELS, 0, 0], // of all: times are below each other
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: true, y: false, dist: 6 }, sync: { key: "charts" } },

@@ -1,12 +1,13 @@
-/* How the values of charts and their times are written. Times are in the zone of the browser, as everywhere. */
+/* How the values of charts and their times are written. Times are in the person's zone, as everywhere. */
 (() => {
   "use strict";
   const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
   const DAY_S = 86400;
   const two = (n) => String(n).padStart(2, "0");
-  const clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}`;
-  const date = (t) => `${t.getDate()} ${MONTHS[t.getMonth()]}`;
-  const isSameDay = (one, other) => one.toDateString() === other.toDateString();
+  const clock = (t) => Studio.clock(t).slice(0, 5);
+  const dayOf = (t) => `${t.getUTCDate()} ${MONTHS[t.getUTCMonth()]}`;
+  const date = (t) => dayOf(Studio.wall(t));
+  const isSameDay = (one, other) => dayOf(Studio.wall(one)) === dayOf(Studio.wall(other));
 
   // As the table beside the chart has it, which the server has written: 850 ms, 4.2 s, 2 m 04 s; never rounded up.
   function duration(seconds) {
@@ -42,7 +43,7 @@
   // The span of a value, from a second on: "14:05", "27 Nov 14:00 to 16:00".
   function span(from, step) {
     const began = new Date(from * 1000), ended = new Date((from + step) * 1000);
-    if (step >= DAY_S) return `${began.getUTCDate()} ${MONTHS[began.getUTCMonth()]} (UTC)`;
+    if (step >= DAY_S) return `${dayOf(began)} (UTC)`;
     const day = isSameDay(began, new Date()) ? "" : `${date(began)} `;
     return step <= 60 ? `${day}${clock(began)}` : `${day}${clock(began)} to ${clock(ended)}`;
   }

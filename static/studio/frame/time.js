@@ -23,8 +23,30 @@
     if (s < 3600) return s < 60 ? `in ${s} s` : `in ${Math.floor(s / 60)} min`;
     return `in ${span(s * 1000)}`;
   }
-  const clock = (Studio.clock = (t) => `${two(t.getHours())}:${two(t.getMinutes())}:${two(t.getSeconds())}`);
-  const day = (t) => `${t.getFullYear()}-${two(t.getMonth() + 1)}-${two(t.getDate())}`;
+  // The zone that the person has chosen; undefined, as where the browser does not know it, is that of the browser.
+  function chosen() {
+    const timeZone = document.documentElement.dataset.zone || undefined;
+    try {
+      return Intl.DateTimeFormat("en", { timeZone }) && timeZone;
+    } catch {
+      return undefined;
+    }
+  }
+  const timeZone = chosen();
+  const fields = ["year", "month", "day", "hour", "minute", "second"].map((name) => [name, "numeric"]);
+  const there = Intl.DateTimeFormat("en", { timeZone, hourCycle: "h23", ...Object.fromEntries(fields) });
+  // How far the clocks of the zone are ahead of UTC at a moment, in ms.
+  function offset(t) {
+    if (!timeZone) return -60000 * t.getTimezoneOffset();
+    const part = Object.fromEntries(there.formatToParts(t).map(({ type, value }) => [type, Number(value)]));
+    const wall = Date.UTC(part.year, part.month - 1, part.day, part.hour, part.minute, part.second);
+    return wall - 1000 * Math.floor(t / 1000);
+  }
+  // A date whose UTC fields are what the clocks of the zone show.
+  const wall = (t) => new Date(+t + offset(t));
+  const day = (t) => wall(t).toISOString().slice(0, 10);
+  const clock = (t) => wall(t).toISOString().slice(11, 19);
+  Object.assign(Studio, { clock, offset, timeZone, wall });
   const TEXT = {
     until: (t) => (t - now() > 0 ? `in ${span(t - now() + 999)}` : "due"),
     left: (t) => left(Math.floor((t - now() + 999) / 1000)),
@@ -36,7 +58,7 @@
   };
   const whole = (t) => `${day(t)} ${clock(t)}`;
   const exact = (t) => `${whole(t)}.${String(t.getMilliseconds()).padStart(3, "0")}`;
-  // In the zone of the browser, and in UTC.
+  // In the person's zone, and in UTC.
   const named = (here, utc) => `${here} ${zone.value}${zone.value === "UTC" ? "" : ` · ${utc}`}`;
   const stretch = ([from, to]) =>
     named(`${exact(from)} to ${exact(to)}`, `${from.toISOString()} to ${to.toISOString()}`);
@@ -66,8 +88,8 @@
     isPrinting = false;
     tick();
   });
-  const parts = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts();
-  const zone = parts.find((part) => part.type === "timeZoneName");
+  const parts = Intl.DateTimeFormat(undefined, { timeZone, timeZoneName: "short" }).formatToParts();
+  const zone = (Studio.zone = parts.find((part) => part.type === "timeZoneName"));
   tick(); // before the page is shown
   document.addEventListener("htmx:before:swap", ({ detail }) => {
     for (const { fragment } of detail.tasks) if (fragment) tick(fragment);

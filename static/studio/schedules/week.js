@@ -1,8 +1,8 @@
-/* The server does not know the time zone of the browser: links to a week name it. */
+/* Links to a week name the time zone: the server does not know that of the browser. */
 (() => {
   "use strict";
   const { $, $$, onDrawn } = Studio;
-  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const own = Studio.timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   onDrawn(() => {
     for (const link of $$("a[data-own-zone]")) {
       const there = new URL(link.href), shown = link.dataset.ownZone;

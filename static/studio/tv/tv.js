@@ -1,16 +1,14 @@
 /* A screen that nobody touches: its clock, what is no longer live, and how it comes back by itself. */
 (() => {
   "use strict";
-  const { $, $$, clock } = Studio;
+  const { $, $$, clock, zone } = Studio;
   const SILENT_MS = 10000, ASK_MS = 30000;
   let heard = Date.now(), since = 0, asked = 0;
-  const zone = Intl.DateTimeFormat(undefined, { timeZoneName: "short" }).formatToParts()
-    .find((part) => part.type === "timeZoneName").value;
   document.addEventListener("htmx:ws:before:message:incoming", () => (heard = Date.now()));
 
   function look() {
     const live = document.body.dataset.live, now = Date.now(), time = $("#tv-clock"), bar = $("#tv-stale");
-    const text = `${clock(new Date()).slice(0, 5)} ${zone}`;
+    const text = `${clock(new Date()).slice(0, 5)} ${zone.value}`;
     if (time.textContent !== text) time.textContent = text;
     const isStale = live === "offline" || live === "out" || now - heard > SILENT_MS;
     if (!isStale) {

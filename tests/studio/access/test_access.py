@@ -36,7 +36,7 @@ FOR_ADMINS = sorted(
 SENDABLE = [name for name in PROTECTED if "POST" in rules()[name].verbs]
 # What every user may change: it concerns no other user. Shared views do, and check that themselves.
 VIEWS = {"saved-views", "view-rename", "view-update", "view-move", "view-delete"}
-OWN = {"password", "tokens", "token-revoke", *VIEWS}
+OWN = {"password", "preferences", "tokens", "token-revoke", *VIEWS}
 # Bulk jobs belong to no workflow: tests/studio/bulk.
 STEERING = [
     name

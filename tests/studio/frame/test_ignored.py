@@ -33,6 +33,7 @@ LISTS = [
     "/webhooks/",
     "/jump/",
     "/shortcuts/",
+    "/preferences/",
 ]
 
 
