@@ -103,6 +103,29 @@ def test_nothing_pressed_is_lost_while_the_server_is_away(
     page.wait_for_url("**/sign-in/")
 
 
+def test_what_was_typed_on_a_page_without_a_socket_stays_there_while_the_server_is_away(
+    just_signed_in: Page, new_tab: NewTab, complaints: Complaints
+) -> None:
+    complaints.allow("ERR_FAILED|401")
+    page = just_signed_in
+    page.goto("/pause-workflows/?workflow=tick")
+    page.get_by_role("textbox", name="Reason").fill("The bank is away.")
+    pause = page.get_by_role("button", name=re.compile("^Pause"))
+    page.route("**/*", lambda route: route.abort())
+    pause.click()
+    said = page.locator("#flash")
+    expect(said).to_contain_text("The server does not respond, so nothing was sent. Try again in a moment.")
+    expect(pause).not_to_have_attribute("aria-busy", "true")
+    page.unroute("**/*")
+    other = new_tab()
+    other.goto("/")
+    other.locator("form[action='/sign-out/'] button").click()
+    other.wait_for_url("**/sign-in/")
+    pause.click()
+    expect(said).to_contain_text("You are signed out, so nothing was sent.")
+    expect(page.get_by_role("textbox", name="Reason")).to_have_value("The bank is away.")
+
+
 def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     just_signed_in: Page, new_tab: NewTab, live_stack: LiveStack, complaints: Complaints
 ) -> None:

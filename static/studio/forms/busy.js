@@ -33,18 +33,23 @@
   });
 
   // A plain form leaves the page, and where no server is, the browser shows its own page instead. So while the
-  // connection is lost, first see whether the server answers at all: only the socket may be cut.
+  // connection is lost, or where the page has none, first see whether the server answers: only the socket may be cut.
   const ASK_MS = 5000;
   const sure = new WeakSet(); // forms that the server answered for
-  const isDoubtful = (form) =>
-    document.body.dataset.live === "offline" && !form.hasAttribute("hx-post") && !sure.delete(form);
+  const FIELDS = "textarea, select, input:not([type=hidden])";
+  const where = () => $("#reconcile")?.getAttribute("hx-get") ?? $("a[data-shortcuts]")?.href;
+  const isLive = () => $("#live") && document.body.dataset.live !== "offline";
+  const isDoubtful = (form) => !isLive() && where() && !form.hasAttribute("hx-post") && !sure.delete(form);
   async function sendIfThere(form, button) {
-    const where = $("#reconcile").getAttribute("hx-get");
-    const answer = await fetch(where, { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(ASK_MS) })
-      .catch(() => null);
+    const asked = fetch(where(), { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(ASK_MS) });
+    const answer = await asked.catch(() => null);
     end(form);
     if (!answer || answer.status >= 500) {
-      return note("The server does not respond, so nothing was sent. Try again when the page is live again.");
+      const when = $("#live") ? "when the page is live again" : "in a moment";
+      return note(`The server does not respond, so nothing was sent. Try again ${when}.`);
+    }
+    if (answer.status === 401 && $(FIELDS, form)) {
+      return note("You are signed out, so nothing was sent. What you typed is still here: copy it, then sign in.");
     }
     sure.add(form);
     form.requestSubmit(button);
