@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -46,6 +46,30 @@ _LAST_DAY = """
     SELECT workflow, is_of_day, grouping(hour) = 0, hour, what, bucket, sum(amount)::bigint FROM found
     GROUP BY GROUPING SETS ((workflow, is_of_day, what, bucket), (workflow, is_of_day, what, hour))
     HAVING grouping(hour) = 1 OR hour IS NOT NULL AND what IN ('complete', 'errored')
+"""
+
+# Of the same times, from the rows that have what happened in a span side by side: a tenth as many.
+_ENDED = """
+    WITH span AS MATERIALIZED (
+        SELECT 60 AS minutes, %(first_hour)s + n * interval '1 hour' AS at, true AS is_of_day
+        FROM generate_series(0, 24) AS n
+        UNION ALL
+        SELECT 1, at, true FROM generate_series(%(since)s, %(first_hour)s - interval '1 minute', '1 minute') AS at
+        UNION ALL
+        SELECT 1440, %(midnight)s - n * interval '24 hours', false FROM generate_series(1, 7) AS n
+    ), found AS (
+        SELECT s.workflow, span.is_of_day, s.complete, s.errored
+        FROM span CROSS JOIN LATERAL (
+            SELECT workflow, complete, errored FROM engine_workflow_span
+            WHERE minutes = span.minutes AND at = span.at AND workflow = ANY (%(names)s) OFFSET 0
+        ) AS s
+        UNION ALL
+        SELECT workflow, true, CASE WHEN what = 'complete' THEN amount ELSE 0 END,
+            CASE WHEN what = 'errored' THEN amount ELSE 0 END
+        FROM engine_workflow_count_delta
+        WHERE at >= %(since)s AND what IN ('complete', 'errored') AND workflow = ANY (%(names)s)
+    )
+    SELECT workflow, is_of_day, sum(complete)::bigint, sum(errored)::bigint FROM found GROUP BY 1, 2
 """
 
 # The counters came with a migration. What was there before is not counted.
@@ -110,21 +134,36 @@ class LastDay:
 
 def last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, LastDay]:
     """Return the last 24 hours of each of these workflows, with one query after a look at the clock."""
+    values = _asked(names, now)
+    read = {name: _Read() for name in names}
+    for workflow, is_of_day, is_hour, hour, what, bucket, amount in _rows(_LAST_DAY, values):
+        read[workflow].add(is_of_day, is_hour, hour, what, bucket, amount)
+    return {name: one.told(values["first_hour"]) for name, one in read.items()}
+
+
+def ends_of_last_day(names: Sequence[str], *, now: datetime | None = None) -> dict[str, LastDay]:
+    """Return the same without bars, starts and durations: how many completed and failed, in a sixth of the time."""
+    read = {name: _Read() for name in names}
+    for workflow, is_of_day, complete, errored in _rows(_ENDED, _asked(names, now)):
+        figures = read[workflow].figures if is_of_day else read[workflow].usual
+        figures.update(complete=complete, errored=errored)
+    return {name: one.figures_told() for name, one in read.items()}
+
+
+def _asked(names: Sequence[str], now: datetime | None) -> dict[str, Any]:
     since = (now or database_time()).astimezone(UTC).replace(second=0, microsecond=0) - timedelta(days=1)
-    first_hour = since.replace(minute=0) + timedelta(hours=1)
-    values: dict[str, Any] = {
+    return {
         "names": list(names),
         "since": since,
-        "first_hour": first_hour,
+        "first_hour": since.replace(minute=0) + timedelta(hours=1),
         "midnight": since.replace(hour=0, minute=0),
     }
+
+
+def _rows(statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
-        cursor.execute(_LAST_DAY, values)
-        rows = cursor.fetchall()
-    read = {name: _Read() for name in names}
-    for workflow, is_of_day, is_hour, hour, what, bucket, amount in rows:
-        read[workflow].add(is_of_day, is_hour, hour, what, bucket, amount)
-    return {name: one.told(first_hour) for name, one in read.items()}
+        cursor.execute(statement, values)
+        return list(cursor.fetchall())
 
 
 def counted_since() -> datetime | None:
@@ -156,23 +195,27 @@ class _Read:
             if what in ("complete", "errored") and bucket is not None:
                 self.durations[bucket] += amount
 
-    def told(self, first_hour: datetime) -> LastDay:
-        # An end that was counted before the counts were, and is taken back, leaves less than nothing.
-        counted = {name: max(0, self.figures[name]) for name in ("started", "complete", "errored")}
+    def figures_told(self) -> LastDay:
         ended_usually = self.usual["complete"] + self.usual["errored"]
+        # An end that was counted before the counts were, and is taken back, leaves less than nothing.
         return LastDay(
-            hours=tuple(
-                Hour(
-                    first_hour + timedelta(hours=number),
-                    max(0, self.hours[number, "complete"]),
-                    max(0, self.hours[number, "errored"]),
-                )
-                for number in range(HOURS)
-            ),
+            hours=(),
+            started=max(0, self.figures["started"]),
+            complete=max(0, self.figures["complete"]),
+            errored=max(0, self.figures["errored"]),
             usual_rate=_share(self.usual["errored"], ended_usually) or 0.0,
-            durations=self.durations,
-            **counted,
         )
+
+    def told(self, first_hour: datetime) -> LastDay:
+        hours = (
+            Hour(
+                first_hour + timedelta(hours=number),
+                max(0, self.hours[number, "complete"]),
+                max(0, self.hours[number, "errored"]),
+            )
+            for number in range(HOURS)
+        )
+        return replace(self.figures_told(), hours=tuple(hours), durations=self.durations)
 
 
 def _share(part: int, whole: int) -> float | None:

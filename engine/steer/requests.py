@@ -71,6 +71,22 @@ OPEN_SQL = """
        SELECT FROM engine_event e
         WHERE e.instance_id = i.key AND e.dedup_key = %(type)s || r.generation::text || ':' || r.seq::text)
 """
+# The other waiting requests `r`: they are over, but no worker has recorded it yet. Most have expired, which they say
+# themselves; of the others, the instance and then its events are looked at.
+ENDING_SQL = """
+ WHERE r.expires_at <= clock_timestamp() + %(commit)s
+    OR NOT EXISTS (
+       SELECT FROM engine_instance i
+        WHERE i.key = r.instance_id AND i.generation = r.generation AND i.ends_as = ''
+          AND i.status <> ALL (%(final)s))
+    OR EXISTS (
+       SELECT FROM engine_event e
+        WHERE (e.instance_id, e.dedup_key)
+              >= (r.instance_id, %(type)s || r.generation::text || ':' || r.seq::text)
+          AND (e.instance_id, e.dedup_key)
+              <= (r.instance_id, %(type)s || r.generation::text || ':' || r.seq::text)
+          AND e.dedup_key IS NOT NULL)
+"""
 OPEN_VALUES: dict[str, Any] = {
     "final": [str(status) for status in FINAL],
     "commit": COMMIT,
@@ -81,11 +97,6 @@ OPEN_VALUES: dict[str, Any] = {
 def open_requests() -> QuerySet[OpenRequest]:
     """Return the requests that can be answered now: not answered, expired or withdrawn, nor about to be."""
     return _waiting().filter(_is_open())
-
-
-def ending_requests() -> QuerySet[OpenRequest]:
-    """Return the other waiting requests: they are over, but no worker has recorded it yet."""
-    return _waiting().exclude(_is_open())
 
 
 def _waiting() -> QuerySet[OpenRequest]:
@@ -110,11 +121,24 @@ SELECT count(*) FROM (
 """  # noqa: S608
 
 
+_COUNT_OPEN = f"""
+SELECT count(*) FROM (SELECT FROM engine_open_request r {OPEN_SQL} LIMIT %(most)s) AS counted
+"""  # noqa: S608
+
+
+def count_open(*, most: int) -> int:
+    """Count those that `open_requests` returns, up to a number."""
+    return _count(_COUNT_OPEN, {"most": most})
+
+
 def count_put_to(names: Collection[str], *, nobody: bool, most: int) -> int:
     """Count those that `put_to` returns, up to a number."""
-    values = OPEN_VALUES | {"names": [*names], "nobody": nobody, "most": most}
+    return _count(_COUNT_PUT_TO, {"names": [*names], "nobody": nobody, "most": most})
+
+
+def _count(statement: str, values: dict[str, Any]) -> int:
     with connection.cursor() as cursor:
-        cursor.execute(_COUNT_PUT_TO, values)
+        cursor.execute(statement, OPEN_VALUES | values)
         (count,) = cursor.fetchone()
     return int(count)
 

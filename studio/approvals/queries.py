@@ -9,12 +9,13 @@ from typing import Any
 
 from django.db.models import F
 
-from engine.models import EndedRequest, Event, Instance, OpenRequest, Step
+from engine.models import Event, Instance, OpenRequest, Step
 from engine.status.among import STEPS, among
 from engine.status.gathering import asking
 from engine.steer import requests
 from engine.steer.requests import Asked
 from studio.access.permissions import Verb, allowed, may_answer
+from studio.approvals.closed import latest_closed
 from studio.approvals.entry import Entry, Given, closings_of, given
 
 BOXES = ("mine", "open", "done")
@@ -44,7 +45,7 @@ def count_mine(user: Any) -> int:
 
 
 def count_open() -> int:
-    return requests.open_requests()[:COUNTED].count()
+    return requests.count_open(most=COUNTED)
 
 
 def box_of(name: str, user: Any) -> Box:
@@ -59,12 +60,8 @@ def box_of(name: str, user: Any) -> Box:
 
 def _done(user: Any) -> Box:
     """Read requests that were answered, expired or withdrawn, including those that no worker has processed yet."""
-    ending = requests.ending_requests().order_by("-opened_at")[: SHOWN + 1]
-    ended = EndedRequest.objects.order_by("-ended_at")[: SHOWN + 1]
-    numbers = [(row.instance_id, row.generation, row.seq) for row in ending]
-    numbers += [(row.instance_id, row.generation, row.seq) for row in ended]
-    found = sorted(entries(_steps(numbers), user), key=lambda one: one.ended_at, reverse=True)
-    return Box("done", tuple(found[:SHOWN]), len(found) > SHOWN)
+    numbers = latest_closed(SHOWN + 1)
+    return Box("done", tuple(entries(_steps(numbers[:SHOWN]), user)), len(numbers) > SHOWN)
 
 
 def entry_of(ref: str, user: Any) -> Entry | None:

@@ -35,10 +35,12 @@ def show_inbox(
     name = name if name in inbox.BOXES else inbox.BOXES[0]
     box = inbox.box_of(name, request.user)
     shown = typed or (inbox.entry_of(chosen, request.user) if chosen else next(iter(box.entries), None))
+    mine = inbox.count_mine(request.user)
     return page(
         request,
         "studio/approvals/approvals.html",
-        draw_approvals(box, shown, request.user),
+        draw_approvals(box, shown, mine=mine),
+        approvals_mine=mine,
         topic=urlencode({"topic": "approvals", "box": name, "r": shown.ref if shown else ""}),
         status=status,
         is_chosen=bool(chosen) and shown is not None,

@@ -2,8 +2,8 @@
 
 It is never older than the last write that had ended when it was asked for: PostgreSQL says whether there was one
 (`engine.status.last_write`). Those who ask while somebody reads wait, and share the next reading that begins after they
-had asked. Drawings for open tabs that begin at one moment share what is read from then on. The key has to name
-everything that decides what is read: above all the workflows that may be seen.
+had asked. Drawings for open tabs that begin at one moment share what is read from then on. A page that shows several
+of them asks once. The key has to name everything that decides what is read: above all the workflows that may be seen.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ WAIT_S = 3.0  # for somebody who reads; then everybody reads for themselves
 T = TypeVar("T")
 
 _since: ContextVar[float] = ContextVar("since", default=math.inf)
+_look: ContextVar[tuple[float, str | None] | None] = ContextVar("look", default=None)
 
 
 @contextmanager
@@ -36,6 +37,20 @@ def read_since(moment: float) -> Iterator[None]:
         yield
     finally:
         _since.reset(token)
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Ask PostgreSQL only once for what is read inside: it is as new as this moment. Nothing may be written inside."""
+    token = _look.set(_now())
+    try:
+        yield
+    finally:
+        _look.reset(token)
+
+
+def _now() -> tuple[float, str | None]:
+    return time.monotonic(), last_write()
 
 
 class _Kept(Generic[T]):
@@ -56,7 +71,8 @@ class Unchanged(Generic[T]):
 
     def read(self, key: Hashable, ask: Callable[[], T]) -> T:
         """Return what `ask` returns, or what it has returned if that is still true."""
-        asked_at, mark = min(time.monotonic(), _since.get()), last_write()
+        moment, mark = _look.get() or _now()
+        asked_at = min(moment, _since.get())
         if mark is None:
             return ask()
         kept = self._at(key)

@@ -15,8 +15,10 @@ from studio.display.rendering import render_to_string
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece
 from studio.frame.sections import read
+from studio.frame.unchanged import one_look
 from studio.home.attention import WHO, attention, home_address
 from studio.home.facts import flows_of
+from studio.home.flow_rows import flow_row
 from studio.home.headline import headline
 from studio.home.rows import row
 from studio.home.starts import address_of_starts, starts_of
@@ -42,20 +44,8 @@ class HomeView(LiveView):
         return cls(who if who in WHO else "")
 
     def drawing(self, user: Any) -> Drawing:
-        names = visible(user, workflow_names())
-        section = read("what needs you", lambda: attention(names, user, self.who))
-        context = {
-            "section": section,
-            "again": home_address(self.who),
-            "attention": section.found,
-            "rows": [row(group) for group in section.found.shown] if section.found else [],
-            "headline": headline(section.found, has_workflows=bool(names)),
-            "who": self.who,
-            "newest": CAP - 1,
-            "flows": flows_of(names),
-            "starts": starts_of(user, names),
-            "all_starts": address_of_starts(user),
-        }
+        with one_look():
+            context = self._context(user)
         return Drawing(
             {
                 "home-head": Piece(render_to_string("studio/home/head.html", context)),
@@ -65,3 +55,21 @@ class HomeView(LiveView):
             },
             is_personal=True,
         )
+
+    def _context(self, user: Any) -> dict[str, Any]:
+        names = visible(user, workflow_names())
+        section = read("what needs you", lambda: attention(names, user, self.who))
+        flows = flows_of(names)
+        return {
+            "section": section,
+            "again": home_address(self.who),
+            "attention": section.found,
+            "rows": [row(group) for group in section.found.shown] if section.found else [],
+            "headline": headline(section.found, has_workflows=bool(names)),
+            "who": self.who,
+            "newest": CAP - 1,
+            "flows": flows,
+            "flow_rows": [flow_row(one) for one in flows],
+            "starts": starts_of(user, names),
+            "all_starts": address_of_starts(user),
+        }

@@ -65,7 +65,8 @@ def frame(context: RequestContext) -> str:
     context["has_password_page"] = is_own_login
     context["may_administer"] = lambda: allowed(user, Verb.ADMINISTER, None)
     context["rail_views"] = cache(lambda: rail_of(user, _view_open(request)))
-    context["approvals_mine"] = lambda: inbox.count_mine(user)  # queried only when it is used
+    if "approvals_mine" not in context:  # the inbox has counted it
+        context["approvals_mine"] = lambda: inbox.count_mine(user)  # queried only when it is used
     context["errors_open"] = lambda: count_open(user)
     return ""
 

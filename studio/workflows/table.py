@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from engine.status.last_day import LastDay, counted_since, last_day
+from engine.status.last_day import LastDay, counted_since, ends_of_last_day, last_day
 from engine.values.durations import format_duration
 from studio.workflows.bars import DayBars, day_bars
 from studio.workflows.queries import Overview, overviews
@@ -68,9 +68,12 @@ def flow_table(names: Sequence[str], *, most: int | None = None) -> FlowTable:
 
     `most`: the first rows only, without when each workflow started last.
     """
-    days = last_day(names)
-    ordered = sorted(names, key=lambda name: (-days[name].errored * days[name].is_unusual, name))
-    found = overviews(ordered[:most], only_open=True, without_last=most is not None)
+    is_whole = most is None or len(names) <= most
+    ends = days = last_day(names) if is_whole else ends_of_last_day(names)
+    shown = sorted(names, key=lambda name: (-ends[name].errored * ends[name].is_unusual, name))[:most]
+    if not is_whole:
+        days = last_day(shown)
+    found = overviews(shown, only_open=True, without_last=most is not None)
     rows = tuple(FlowRow(one, days[one.name]) for one in found)
     return FlowTable(rows, len(names), counted_since())
 

@@ -46,7 +46,7 @@ _WAITING = """
         ORDER BY i.key DESC LIMIT %(cap)s
     ) AS i
 """
-_OF_PERSON = "WHERE %(person)s::text IS NULL OR i.started_by = %(person)s"
+_OF_PERSON = "WHERE (%(person)s::text IS NULL OR i.started_by = %(person)s)"
 _RETRYING = f"""
     SELECT name.workflow, coalesce(i.fingerprint, '') AS fingerprint, count(*) AS n, min(i.wake_at) AS next_at,
         max(i.key) AS newest

@@ -10,7 +10,7 @@ from django.test import Client
 
 from engine.models import OpenRequest
 from engine.status.gathering import asking
-from engine.steer.requests import answer, open_requests
+from engine.steer.requests import answer, count_open, open_requests
 from studio.approvals import queries
 from studio.home.asking import put_to, read
 from studio.instances.status_counts import asking_by_workflow
@@ -37,6 +37,7 @@ def test_all_agree_on_what_is_open(asked: set[int], admin_user: User) -> None:
     assert {row.instance_id for row in open_requests()} == asked
     assert {key for key, _, _ in asking(OpenRequest.objects.values_list("instance_id", flat=True))} == asked
     assert asking([]) == set()
+    assert (queries.count_open(), count_open(most=2)) == (3, 2)
     assert asking_by_workflow(["orders", "refunds"]) == {("orders", "event"): 2, ("refunds", "event"): 1}
     assert asking_by_workflow(["refunds"]) == {("refunds", "event"): 1}
     found = put_to(admin_user, read(["orders", "refunds"]))

@@ -61,6 +61,14 @@ def test_who_sees_the_same_does_not_read_it_again(fail: Fail) -> None:
         pytest.fail("Home was read again each time")
 
 
+def test_a_page_asks_once_whether_something_was_written(fail: Fail) -> None:
+    fail(by="ana")
+    ana = client_of("ana")
+    with CaptureQueriesContext(connection) as asked:
+        Home(ana)
+    assert len([one["sql"] for one in asked if "pg_current_snapshot" in one["sql"]]) == 1
+
+
 def test_each_write_is_on_the_next_page_whoever_writes_it(fail: Fail) -> None:
     ana = client_of("ana")
     for count in range(1, 4):

@@ -12,7 +12,7 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from engine.models import WorkflowCountDelta
-from engine.status.last_day import HOURS, Hour
+from engine.status.last_day import HOURS, Hour, ends_of_last_day, last_day
 from engine.steer import workflow_counts
 from studio.workflows.bars import day_bars
 from studio.workflows.table import flow_table, percent, rough
@@ -103,6 +103,30 @@ def test_failing_workflows_come_first_by_their_failures_then_the_others_by_name(
     assert found[2:] == sorted(found[2:])
     assert {"a", "b", "e"} < {*found[2:]}
     assert table(operator, "/workflows/").count("unusual") == 4  # not of e, in which as many fail usually
+
+
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_home_has_the_first_six_of_the_table(operator: Client, is_folded: bool) -> None:
+    """It reads how many failed in another way than the table, which has all that is read of each."""
+    names = [f"flow-{number}" for number in range(9)]
+    with_instances(*names)
+    happened("flow-8", complete=9, errored=7)
+    happened("flow-7", complete=90, errored=1)
+    happened("flow-7", complete=9, errored=1, hours=24 * 4)
+    happened("flow-6", errored=8, hours=23)
+    happened("flow-5", complete=1, errored=9, hours=25)
+    if is_folded:
+        workflow_counts.fold()
+    whole = rows(operator, "/workflows/")
+    assert [*whole][:2] == ["flow-6", "flow-8"]
+    assert [*rows(operator)] == [*whole][:6]
+    whole_ends, ends = last_day(names), ends_of_last_day(names)
+    for name in names:
+        shown = [
+            (one.complete, one.errored, one.usual_rate, one.is_unusual)
+            for one in (whole_ends[name], ends[name])
+        ]
+        assert shown[0] == shown[1]
 
 
 def test_home_has_six_and_a_link_to_all(operator: Client) -> None:
