@@ -137,10 +137,13 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _with(value: Any, paths: list[Path], change: Callable[[Any], Any]) -> Any:
-    """Return a copy with the values at these paths changed."""
-    if () in paths:
-        return change(value)
+    """Return a copy with the values at these paths changed, in one pass: a list may hold thousands of secrets."""
+    inner: dict[str | int, list[Path]] = {}
+    for path in paths:
+        if not path:
+            return change(value)
+        inner.setdefault(path[0], []).append(path[1:])
     copied = copy.copy(value)
-    for head in {path[0] for path in paths}:
-        copied[head] = _with(value[head], [path[1:] for path in paths if path[0] == head], change)
+    for head, rest in inner.items():
+        copied[head] = _with(value[head], rest, change)
     return copied

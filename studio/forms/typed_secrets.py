@@ -23,9 +23,12 @@ def hidden(text: str, root: Mapping[str, Any] | None) -> str:
     """Return a typed JSON text with a mask in place of each secret in its schema."""
     if root is None or not holds_secrets(root):
         return text
-    for place in sorted(_places(text, root), key=lambda place: -place.start):
-        text = f'{text[: place.start]}"{MASK}"{text[place.end :]}'
-    return text
+    pieces, end = [], 0
+    for place in sorted(_places(text, root), key=lambda place: (place.start, -place.end)):
+        if place.start >= end:  # else it is inside another secret
+            pieces += [text[end : place.start], f'"{MASK}"']
+            end = place.end
+    return "".join([*pieces, text[end:]])
 
 
 def together(masked: Checked, checked: Checked) -> tuple[Problem, ...]:
