@@ -1,4 +1,4 @@
-"""Columns that Django does not have: JSON exactly as it was written, and numbers of any precision."""
+"""Columns that Django does not have: JSON exactly as written, as values or as text, and numbers of any precision."""
 
 from __future__ import annotations
 
@@ -38,6 +38,21 @@ class JsonField(models.Field):  # type: ignore[type-arg]
         if value is None or hasattr(value, "resolve_expression"):
             return value
         return encode(value, what=self.name, envelopes=STORED)
+
+    def get_placeholder(self, value: Any, compiler: Any, connection: BaseDatabaseWrapper) -> str:
+        return "%s::json"
+
+
+class JsonText(models.TextField):  # type: ignore[type-arg]
+    """A PostgreSQL `json` column, read and written as text: numbers keep the digits that were typed."""
+
+    description = "JSON, as it was typed"
+
+    def db_type(self, connection: BaseDatabaseWrapper) -> str:
+        return "json"
+
+    def select_format(self, compiler: Any, sql: str, params: Any) -> tuple[str, Any]:
+        return f"({sql})::text", params
 
     def get_placeholder(self, value: Any, compiler: Any, connection: BaseDatabaseWrapper) -> str:
         return "%s::json"

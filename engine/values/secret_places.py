@@ -18,11 +18,18 @@ MOST_REFERENCES = 64  # references that lead to each other without a value in be
 UNKNOWN = object()  # instead of a schema: the object has no such field, so its name may be misspelt
 
 
-def secret_places(value: JSON, schema: Mapping[str, Any] | None) -> list[Path]:
-    """Return the paths of the secrets in a document. Of alternatives, those that match count, or all if none does."""
+def secret_places(
+    value: JSON, schema: Mapping[str, Any] | None, *, is_only_declared: bool = False
+) -> list[Path]:
+    """Return the paths of the secrets in a document. Of alternatives, those that match count, or all if none does.
+
+    What may be a secret in the wrong place counts too, unless `is_only_declared`: a value of another shape than an
+    object or list that has secrets, or a field that the schema does not name.
+    """
     if schema is None or not holds_secrets(schema):
         return []
-    return list(dict.fromkeys(_Search(schema).walk(schema, value, (), 0)))
+    search = _Search(schema, is_only_declared=is_only_declared)
+    return list(dict.fromkeys(search.walk(schema, value, (), 0)))
 
 
 def encrypted(value: JSON, schema: Mapping[str, Any] | None) -> JSON:
@@ -41,14 +48,15 @@ def refused_masks(value: JSON, schema: Mapping[str, Any] | None) -> list[ParamEr
 
 
 class _Search:
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: Mapping[str, Any], *, is_only_declared: bool = False) -> None:
         self._root = root
+        self._is_only_declared = is_only_declared
         self._validator = validator_of(root)
 
     def walk(self, node: Any, value: Any, path: Path, references: int) -> Iterator[Path]:
         if not isinstance(node, Mapping) or references > MOST_REFERENCES:
             return
-        if node.get(MARK) is True or (_has_other_shape(node, value) and self._reaches_secret(node, set())):
+        if node.get(MARK) is True or (_has_other_shape(node, value) and self._may_be_secret(node)):
             yield path
             return
         for other in self._also(node, value):
@@ -57,8 +65,11 @@ class _Search:
         for key, inner, item in parts:
             if inner is not UNKNOWN:
                 yield from self.walk(inner, item, (*path, key), 0)
-            elif self._reaches_secret(node, set()):
+            elif self._may_be_secret(node):
                 yield (*path, key)
+
+    def _may_be_secret(self, node: Any) -> bool:
+        return not self._is_only_declared and self._reaches_secret(node, set())
 
     def _reaches_secret(self, node: Any, seen: set[str]) -> bool:
         if isinstance(node, list):
@@ -137,10 +148,13 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _with(value: Any, paths: list[Path], change: Callable[[Any], Any]) -> Any:
-    """Return a copy with the values at these paths changed."""
-    if () in paths:
-        return change(value)
+    """Return a copy with the values at these paths changed, in one pass: a list may hold thousands of secrets."""
+    inner: dict[str | int, list[Path]] = {}
+    for path in paths:
+        if not path:
+            return change(value)
+        inner.setdefault(path[0], []).append(path[1:])
     copied = copy.copy(value)
-    for head in {path[0] for path in paths}:
-        copied[head] = _with(value[head], [path[1:] for path in paths if path[0] == head], change)
+    for head, rest in inner.items():
+        copied[head] = _with(value[head], rest, change)
     return copied

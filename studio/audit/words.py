@@ -58,12 +58,16 @@ ACTIONS = {
     "view-change": "changed the shared view",
     "view-move": "moved the shared view",
     "view-delete": "deleted the shared view",
+    "template-create": "saved the template",
+    "template-change": "overwrote the template",
+    "template-delete": "deleted the template",
 }
 
 _SUBJECTS = (
     "schedule",
     "webhook",
     "view",
+    "template",
     "error",
     "worker",
     "bulk",

@@ -1,10 +1,10 @@
-"""Never send typed secrets back to the page: a mask replaces them, to be typed again."""
+"""Never send typed secrets back to the page: a mask replaces them, to be typed again; or leave them out."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from engine.values.secret_places import secret_places
@@ -12,6 +12,7 @@ from engine.values.serialization.envelope import MASK
 from engine.values.serialization.secret_schema import holds_secrets
 from studio.forms import schema
 from studio.forms.checked import Checked, Problem
+from studio.forms.document import Path
 from studio.forms.json_text import Place, finder, read_text
 
 _decoder = json.JSONDecoder()
@@ -23,9 +24,32 @@ def hidden(text: str, root: Mapping[str, Any] | None) -> str:
     """Return a typed JSON text with a mask in place of each secret in its schema."""
     if root is None or not holds_secrets(root):
         return text
-    for place in sorted(_places(text, root), key=lambda place: -place.start):
-        text = f'{text[: place.start]}"{MASK}"{text[place.end :]}'
-    return text
+    pieces, end = [], 0
+    for place in sorted(_places(text, root), key=lambda place: (place.start, -place.end)):
+        if place.start >= end:  # else it is inside another secret
+            pieces += [text[end : place.start], f'"{MASK}"']
+            end = place.end
+    return "".join([*pieces, text[end:]])
+
+
+def without(value: Any, places: Sequence[Path], *, keeps_items: bool = False) -> Any:
+    """Return a copy without what is at these paths, in one pass: a list may hold thousands of secrets.
+
+    `keeps_items`: an item of a list is replaced by a mask, so that those after it keep their places.
+    """
+    inner: dict[str | int, list[Path]] = {}
+    for head, *rest in places:
+        inner.setdefault(head, []).append(tuple(rest))
+    if not inner:
+        return value
+    is_list = isinstance(value, list)
+    parts = enumerate(value) if is_list else value.items()
+    left = {
+        key: MASK if () in inner.get(key, ()) else without(item, inner.get(key, ()), keeps_items=keeps_items)
+        for key, item in parts
+        if () not in inner.get(key, ()) or (is_list and keeps_items)
+    }
+    return list(left.values()) if is_list else left
 
 
 def together(masked: Checked, checked: Checked) -> tuple[Problem, ...]:

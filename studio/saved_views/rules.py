@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from functools import lru_cache
 
 from engine.values.query.parsing import parse
+from studio.forms.names import is_name, rule_of_names
 from studio.models.saved_view import LONGEST_NAME
 from studio.saved_views.search import Search
 
@@ -15,8 +15,6 @@ MOST_SHARED = 100
 MOST_COLUMNS = 6
 LONGEST_COLUMN = 200
 _SORT = re.compile("-?[a-z]{1,30}")
-# Controls, halves of surrogate pairs, ends of lines and paragraphs.
-_UNNAMEABLE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 
 
 class InvalidViewError(ValueError):
@@ -31,12 +29,9 @@ class InvalidViewError(ValueError):
 
 
 def check_name(name: str) -> None:
-    """Raise InvalidViewError unless it is short, visible and on one line. Pages isolate its direction."""
-    is_visible = any(one.isprintable() and not one.isspace() for one in name)
-    is_one_line = not any(unicodedata.category(one) in _UNNAMEABLE for one in name)
-    if not is_visible or not is_one_line or len(name) > LONGEST_NAME:
-        rule = f"A name has 1 to {LONGEST_NAME} characters, on one line, without control characters."
-        raise InvalidViewError("name", rule)
+    """Raise InvalidViewError unless it is a name."""
+    if not is_name(name, LONGEST_NAME):
+        raise InvalidViewError("name", rule_of_names(LONGEST_NAME))
 
 
 def check_search(search: Search) -> None:

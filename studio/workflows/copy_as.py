@@ -15,8 +15,9 @@ from django.urls import reverse
 
 from engine.values.secret_places import secret_places
 from studio.forms.differences import differences
-from studio.forms.document import MISSING, Path, dump
+from studio.forms.document import MISSING, dump
 from studio.forms.json_form import document_of
+from studio.forms.typed_secrets import without
 from studio.workflows.address import MOST_VALUES, fill, one_line, pairs_of
 from studio.workflows.prefill import example_text
 
@@ -51,7 +52,7 @@ class Start:
 def without_secrets(value: Any, root: Mapping[str, Any] | None) -> tuple[Any, bool]:
     """Return the params without secrets, and whether there were any."""
     places = [] if value is MISSING else secret_places(value, root)
-    return (MISSING if () in places else _without(value, places)), bool(places)
+    return (MISSING if () in places else without(value, places)), bool(places)
 
 
 def copies(start: Start, root: Mapping[str, Any] | None, site: str) -> list[Copy]:
@@ -61,22 +62,6 @@ def copies(start: Start, root: Mapping[str, Any] | None, site: str) -> list[Copy
         return [Copy(name, "", TOO_LARGE) for name in (URL, CURL, PYTHON, COMMAND)]
     found = [_url(start, root, site), _curl(start, params, site), _python(start), _command(start, params)]
     return [one if len(one.text) <= LONGEST else Copy(one.name, "", TOO_LARGE) for one in found]
-
-
-def _without(value: Any, paths: Sequence[Path]) -> Any:
-    """Return a copy without what is at these paths, in one pass: a list may hold thousands of secrets."""
-    inner: dict[str | int, list[Path]] = {}
-    for head, *rest in paths:
-        inner.setdefault(head, []).append(tuple(rest))
-    if not inner:
-        return value
-    if isinstance(value, dict):
-        return {
-            name: _without(item, inner.get(name, ()))
-            for name, item in value.items()
-            if () not in inner.get(name, ())
-        }
-    return [_without(item, inner.get(at, ())) for at, item in enumerate(value) if () not in inner.get(at, ())]
 
 
 def _url(start: Start, root: Mapping[str, Any] | None, site: str) -> Copy:

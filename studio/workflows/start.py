@@ -27,6 +27,8 @@ from studio.workflows.prefill import prefill
 from studio.workflows.queries import overviews
 from studio.workflows.start_at import StartAt
 from studio.workflows.start_form import Typed, already_started, check_start, without_secrets
+from studio.workflows.templates.ops import OPS, Outcome, press
+from studio.workflows.templates.panel import panel_of
 
 
 @guard(get=Verb.VIEW, post=Verb.OPERATE, action="start", takes_payload=True)
@@ -36,6 +38,8 @@ def start(request: HttpRequest, name: str) -> HttpResponse:
         return _fresh(request, workflow)
     typed = Typed.of(workflow, request.POST.dict())
     checked = check_start(workflow, typed)
+    if typed.form.op in OPS:
+        return _of_template(request, workflow, typed, checked)
     if not typed.form.is_sent:
         return _changed(request, workflow, typed, checked)
     if not checked.of("params"):
@@ -94,9 +98,10 @@ def _workflow(name: str) -> Workflow[Any, Any]:
 def _fresh(request: HttpRequest, workflow: Workflow[Any, Any]) -> HttpResponse:
     """Render the form as the address asks for it."""
     root = workflow.params_schema()
-    begun = prefill(workflow, root, request.GET)
+    begun = prefill(workflow, root, request.GET, request.user)
     form = JsonForm.fresh(root, begun.text, request.GET.get("tab", ""))
-    typed = Typed(form, "", "", new_token(), StartAt.read(request.GET.get("at", "")))
+    at = StartAt.read(request.GET.get("at", ""))
+    typed = Typed(form, "", "", new_token(), at, template=begun.template)
     checked = check_start(workflow, typed)
     return _form(request, workflow, typed, checked, is_fresh=True, said=begun.notes)
 
@@ -105,11 +110,27 @@ def _changed(
     request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked
 ) -> HttpResponse:
     """Render the form after a button that changes or checks it. Only then are its problems beside the fields."""
-    are_kept = "HX-Request" in request.headers  # a script swaps the form, and fills in what was typed
-    typed, checked = without_secrets(workflow, typed, checked, are_kept=are_kept)
+    typed, checked = _shown(request, workflow, typed, checked)
     is_stuck = typed.form.op == "tab:form" and not typed.form.is_form
     is_marked = typed.form.op == CHECK or is_stuck or bool(typed.form.problems)
     return _form(request, workflow, typed, checked, is_fresh=not is_marked)
+
+
+def _of_template(
+    request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked
+) -> HttpResponse:
+    """Save, overwrite or delete a template, and render the form with what was typed."""
+    done = press(workflow, typed, request.user)
+    typed, checked = _shown(request, workflow, typed, checked)
+    return _form(request, workflow, typed, checked, is_fresh=not typed.form.problems, done=done)
+
+
+def _shown(
+    request: HttpRequest, workflow: Workflow[Any, Any], typed: Typed, checked: Checked
+) -> tuple[Typed, Checked]:
+    """Return a form that was neither sent nor refused, without secrets."""
+    are_kept = "HX-Request" in request.headers  # a script swaps the form, and fills in what was typed
+    return without_secrets(workflow, typed, checked, are_kept=are_kept)
 
 
 def _refused(
@@ -128,13 +149,14 @@ def _form(
     is_refused: bool = False,
     is_fresh: bool = False,
     said: tuple[str, ...] = (),
+    done: Outcome | None = None,
 ) -> HttpResponse:
     """Render the form with what was typed. It must be without secrets."""
     (overview,) = overviews([workflow.name])
     return page(
         request,
         "studio/workflows/start.html",
-        status=422 if is_refused else 200,
+        status=422 if is_refused or (done and done.problem) else 200,
         is_refused=is_refused,
         is_fresh=is_fresh,
         said=said,
@@ -147,6 +169,7 @@ def _form(
         form_id="start-form",
         form_address=request.path,
         zones=ZONES,
+        templates=panel_of(request.user, workflow, typed, done),
         recent=without_values().filter(workflow=workflow.name).order_by("-key")[:5],
         **_facts(request, workflow, typed, checked),
     )

@@ -42,6 +42,8 @@ class Typed:
     tags: str
     token: str
     at: StartAt
+    template: str = ""  # the slug of the one it began with
+    template_name: str = ""  # of a new one
 
     @classmethod
     def of(cls, workflow: Workflow[Any, Any], given: Mapping[str, str]) -> Typed:
@@ -51,6 +53,8 @@ class Typed:
             tags=given.get("tags", "").strip(),
             token=token_of(given.get("token", "")),
             at=StartAt.of(given),
+            template=given.get("template", ""),
+            template_name=given.get("template-name", ""),
         )
 
     @property

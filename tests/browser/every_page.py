@@ -43,7 +43,10 @@ PLAIN = {
         *("/workflows/stumble/code/", "/workflows/gate/code/"),
         "/workflows/gate/code/?against=0123456789abcdef",
     ),
-    "start": ("/workflows/process-order/start/", "/workflows/gate/start/", "/workflows/tick/start/"),
+    "start": (
+        *("/workflows/process-order/start/", "/workflows/process-order/start/?template=every-k3f9x2ab"),
+        *("/workflows/gate/start/", "/workflows/tick/start/"),
+    ),
     "start-many": ("/workflows/process-order/start/many/", "/workflows/tick/start/many/"),
     "pause_workflows": ("/pause-workflows/?workflow=stumble",),
     "resume_workflows": ("/resume-workflows/?workflow=snooze",),
@@ -98,6 +101,7 @@ from django.contrib.auth.models import Group, User
 from engine import bulk, workflows
 from engine.models import Worker
 from engine.steer import pauses
+from studio.models import StartTemplate
 for role in {ROLES}:
     if not User.objects.filter(username=f"every-{{role}}").exists():
         user = User.objects.create_user(f"every-{{role}}", password={PASSWORD!r})
@@ -114,6 +118,9 @@ starts = {{
 found = {{name: workflows[name].start(params).get_absolute_url() for name, params in starts.items()}}
 job = bulk.start("retry", "workflow:tick", by="test", reason="To look at.")
 worker = Worker.objects.order_by("-key")[0]
+saved = {{"workflow": "process-order", "params": '{{"customer": "Ana", "items": 1}}'}}
+saved["name"] = "A template with a rather long name, as people give them"
+StartTemplate.objects.get_or_create(slug="every-k3f9x2ab", defaults=saved)
 print(json.dumps(found | {{"worker": worker.key, "job": job.id}}))
 """
 

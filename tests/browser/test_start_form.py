@@ -102,6 +102,64 @@ def test_a_list_is_filled_without_a_script(
         plain.close()
 
 
+def test_a_template_is_saved_chosen_overwritten_and_deleted_by_keyboard(signed_in: Page) -> None:
+    page = signed_in
+    page.goto(START)
+    page.get_by_label("Customer").fill("Ana")
+    page.locator("#tags").fill("eu")
+    page.get_by_text("Save as a template…").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("For Ana")
+    page.keyboard.press("Enter")
+    said = page.locator("#template-said")
+    expect(said).to_be_focused()
+    expect(said).to_have_text("Saved the template For Ana.")
+    expect(page.locator("#tags")).to_have_value("eu")
+    expect(page.locator("#template-name")).to_be_hidden()
+
+    page.goto(START)
+    page.get_by_role("link", name="For Ana").focus()
+    page.keyboard.press("Enter")
+    chosen = page.locator("#from-template")
+    expect(chosen).to_contain_text("From the template For Ana")
+    expect(page.get_by_label("Customer")).to_have_value("Ana")
+    page.get_by_label("Customer").fill("Bo")
+    page.get_by_role("button", name="Overwrite").focus()
+    page.keyboard.press("Enter")
+    expect(said).to_have_text("Overwrote the template For Ana with these parameters.")
+    chosen.locator("summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Delete template")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(said).to_have_text("Deleted the template For Ana. The form is unchanged.")
+    expect(page.get_by_label("Customer")).to_have_value("Bo")
+    expect(chosen).to_have_count(0)
+
+
+def test_a_template_is_saved_and_chosen_without_a_script(
+    browser: Browser, session: StorageState, live_stack: LiveStack
+) -> None:
+    plain = browser.new_context(java_script_enabled=False, storage_state=session, base_url=live_stack.url)
+    with closing(plain):
+        page = plain.new_page()
+        page.goto(START)
+        page.get_by_label("Customer").fill("Cleo")
+        page.get_by_text("Save as a template…").click()
+        page.get_by_label("Name of the template").fill("For Cleo")
+        page.get_by_role("button", name="Save template").click()
+        expect(page.locator("#template-said")).to_have_text("Saved the template For Cleo.")
+        expect(page.get_by_label("Customer")).to_have_value("Cleo")
+        page.get_by_role("link", name="Clear").click()
+        expect(page.get_by_label("Customer")).to_have_value("")
+        page.get_by_role("link", name="For Cleo").click()
+        expect(page.get_by_label("Customer")).to_have_value("Cleo")
+        page.locator("#from-template summary").click()
+        page.get_by_role("button", name="Delete template").click()
+        expect(page.locator("#template-said")).to_contain_text("Deleted the template For Cleo.")
+
+
 def test_a_time_is_typed_in_the_zone_of_the_browser_and_a_file_of_lines_is_read_there(
     browser: Browser, live_stack: LiveStack, session: StorageState
 ) -> None:

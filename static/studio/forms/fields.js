@@ -43,6 +43,13 @@
     field.scrollIntoView({ block: "center" });
     (field.matches("input, select, textarea") ? field : $("input, select, textarea, button", field) ?? field).focus();
   });
+  // Enter in a field with a button of its own presses that one, not the first of the form.
+  document.addEventListener("keydown", (event) => {
+    const { enter } = event.target.dataset;
+    if (event.key !== "Enter" || event.isComposing || event.ctrlKey || event.metaKey || !enter) return;
+    event.preventDefault();
+    document.getElementById(enter)?.click();
+  });
   document.addEventListener("keydown", (event) => {
     const form = event.target.form;
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !form || !$(".json-form", form)) return;

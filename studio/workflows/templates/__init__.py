@@ -1,0 +1,1 @@
+"""Templates of the start form: params that people have named, without secrets."""
