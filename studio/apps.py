@@ -33,14 +33,12 @@ class StudioConfig(AppConfig):
         from engine.steer import housekeeping
         from studio import checks  # noqa: F401 - registers itself
         from studio.access import rehashing
-        from studio.frame import fast_times
         from studio.models import expired
         from studio.webhooks import sweeping
 
         router.keep_in_default(self.label)
         use_elsewhere(_elsewhere)
         rehashing.connect()
-        fast_times.connect()
         housekeeping.add(sweeping.sweep_all)
         housekeeping.add(expired.sweep)
 
