@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import path
 
 from studio import site
+from studio.frame.joined import FILES
 from studio.server.headers import refusal_of
 from tests.studio import factories
 
@@ -178,8 +179,9 @@ def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(cl
         "/charts/",
     ):
         page = client.get(place).content.decode()
-        scripts = re.findall(r'src="/static/(\S+)\.[0-9a-f]{12}\.js"', page)
-        assert scripts[0] == "studio/frame/studio"
+        scripts = re.findall(r'<script src="(?:/static/)?(\S+?)\.(?:[0-9a-f]{12}\.)?js[?"]', page)
+        assert scripts[0] == "/_f/joined/frame"
+        scripts[:1] = (file.removesuffix(".js") for file in FILES["frame.js"])
         opens = scripts.index("studio/vendor/studio-htmx")
         before.update(scripts[:opens])
         after.update(scripts[opens + 1 :])

@@ -20,6 +20,7 @@ MOST_BYTES = (
     60_000  # compressed; without fonts, and without the editor and the API's documentation, which load later
 )
 LOADED = re.compile(r'<(?:script|link)\b[^>]*?\b(?:src|href)="/static/([^"]+)\.[0-9a-f]{12}(\.(?:js|css))"')
+JOINED = re.compile(r'<(?:script|link)\b[^>]*?\b(?:src|href)="(/_f/joined/[^"]+)"')
 LATER = "studio/vendor/swagger"
 
 
@@ -43,7 +44,9 @@ def weight_of(page: bytes) -> int:
     """Return how many bytes a browser loads for a page, compressed."""
     files = {"".join(parts) for parts in LOADED.findall(page.decode())}
     assert "studio/vendor/codemirror.js" not in files
-    return _weight(page) + sum(_weight(_read(one)) for one in files if LATER not in one)
+    read = [_read(one) for one in files if LATER not in one]
+    read += [Client().get(where).content for where in JOINED.findall(page.decode())]
+    return _weight(page) + sum(_weight(one) for one in read)
 
 
 def _weight(content: bytes) -> int:
