@@ -69,11 +69,11 @@ class Bar:
 
     @property
     def middle(self) -> float:
-        return self.x + self.width / 2
+        return round(self.x + self.width / 2, 2)
 
     @property
     def end(self) -> float:
-        return self.x + self.width
+        return round(self.x + self.width, 2)
 
     @property
     def is_failed(self) -> bool:
@@ -251,7 +251,7 @@ _SAID = {
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
     # Bars of zero duration are visible, too.
-    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in (*BUSY, "sleep") else 0.0)
+    width = max(round(scale.x(stretch.end) - x, 2), THINNEST if stretch.kind in (*BUSY, "sleep") else 0.0)
     took = format_duration(stretch.end - stretch.start)
     if stretch.kind == "next":
         title = f"attempt {stretch.number}, planned for {whole(stretch.start)}"
