@@ -26,7 +26,6 @@ FILES = {
         "studio/frame/time.js",
         "studio/frame/notes.js",
         "studio/instance/instance.js",
-        "studio/forms/editor.js",
         "studio/forms/forms.js",
         "studio/frame/clicks.js",
         "studio/frame/keys.js",
@@ -34,6 +33,9 @@ FILES = {
         "studio/live/rows.js",
         "studio/live/steady.js",
         "studio/forms/busy.js",
+    ),
+    "forms.js": (
+        "studio/forms/editor.js",
         "studio/forms/drafts.js",
     ),
     "frame.css": (
@@ -46,10 +48,23 @@ FILES = {
         "studio/instance/lanes.css",
         "studio/instance/stream.css",
     ),
+    "steps.js": (
+        "studio/instance/folds.js",
+        "studio/instance/menu.js",
+        "studio/instance/panes.js",
+    ),
+    "code.css": (
+        "studio/instance/instance.css",
+        "studio/diagram/diagram.css",
+        "studio/diagram/painted.css",
+    ),
+    "code.js": (
+        "studio/instance/menu.js",
+        "studio/diagram/diagram.js",
+    ),
 }
-_HEADER = re.compile(r"\A\s*/\*.*?\*/\n", re.DOTALL)
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_COMMENT_LINE = re.compile(r"^[ \t]*//.*\n", re.MULTILINE)
+_STYLE_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_SCRIPT_COMMENT = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/)\n", re.DOTALL | re.MULTILINE)
 
 
 def joined_address(name: str) -> str:
@@ -83,8 +98,8 @@ def _read(name: str) -> str:
 
 def _bare(path: Path) -> str:
     """Return a file without its comments. Those behind code on a line stay in scripts, as `//` may be in a string."""
-    text = path.read_text(encoding="utf-8")
-    return _COMMENT.sub("", text) if path.suffix == ".css" else _COMMENT_LINE.sub("", _HEADER.sub("", text))
+    comment = _STYLE_COMMENT if path.suffix == ".css" else _SCRIPT_COMMENT
+    return comment.sub("", path.read_text(encoding="utf-8"))
 
 
 @lru_cache(maxsize=16)
