@@ -19,7 +19,7 @@ from studio.charts import views as charts
 from studio.errors import actions as error_actions
 from studio.errors import notes as error_notes
 from studio.errors import views as errors
-from studio.frame import addresses, icons
+from studio.frame import addresses, icons, joined
 from studio.frame.guard import guarded_path
 from studio.health import views as health
 from studio.home import views as home
@@ -154,6 +154,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     guarded_path("_f/views/counts/", saved_views.view_counts, "view-counts"),
     guarded_path("_f/live/", reconcile.live_frame, "live-frame"),
     guarded_path("_f/icons.svg", icons.icons, "icons"),
+    guarded_path("_f/joined/<file>", joined.joined, "joined"),
     guarded_path("ws/", reconcile.socket_address, "socket"),
     guarded_path("healthz", health.healthz, "healthz"),
     guarded_path("readyz", health.readyz, "readyz"),

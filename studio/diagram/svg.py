@@ -97,10 +97,8 @@ def _shape(shape: Shape, icons: str, painting: Painting | None) -> str:
     inside += _inside(shape, icons, paint) if is_reached else _inside(shape, icons, Paint("", UNREACHED, ""))
     if not item.line:  # the start is no line
         return f'<g class="{classes}" {place}>{inside}</g>'
-    return (
-        f'<a class="{classes}" id="n-{item.id}" href="#L{item.line}" {place} data-item="{item.id}" '
-        f'data-first="{item.line}" data-last="{item.last_line}">{inside}{_number(shape)}</a>'
-    )
+    last = f' data-last="{item.last_line}"' if item.last_line > item.line else ""
+    return f'<a class="{classes}" id="n-{item.id}" href="#L{item.line}" {place}{last}>{inside}{_number(shape)}</a>'
 
 
 def spoken(item: Item) -> str:

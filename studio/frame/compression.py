@@ -10,7 +10,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
-TYPES = ("text/html", "application/json", "text/plain", "application/problem+json")
+TYPES = (
+    *("text/html", "application/json", "text/plain", "application/problem+json"),
+    *("text/javascript", "text/css"),
+)
 SMALLEST = 1_000  # bytes; below, an answer fits into one packet anyway
 LARGEST = 4_000_000  # bytes; above, compression would keep a thread busy for long
 

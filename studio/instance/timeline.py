@@ -14,8 +14,8 @@ from statistics import median
 
 from engine.values.durations import format_duration
 from studio.display.times import between, whole
+from studio.instance.timeline_labels import FOLD_WIDTH, Mark, fitted
 
-FOLD_WIDTH = 7.0  # percent of the line that a folded gap takes
 NEAR_FOLD = 14.0  # percent of the line that the label of a fold takes on a narrow page
 BEFORE_LABEL, AFTER_LABEL = 4.0, 12.0  # percent of the line, for the word "now" beside a label
 FOLD_TIMES = 20  # fold a gap that is this many times the median duration of bodies
@@ -69,11 +69,11 @@ class Bar:
 
     @property
     def middle(self) -> float:
-        return self.x + self.width / 2
+        return round(self.x + self.width / 2, 2)
 
     @property
     def end(self) -> float:
-        return self.x + self.width
+        return round(self.x + self.width, 2)
 
     @property
     def is_failed(self) -> bool:
@@ -91,20 +91,6 @@ class Line:
     @property
     def end(self) -> float:
         return max((bar.end for bar in self.bars), default=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A label on the axis, or the mark of a folded gap."""
-
-    x: float
-    text: str
-    folded: bool = False
-
-    @property
-    def is_late(self) -> bool:
-        """Whether its text does not fit on a narrow page."""
-        return self.x > 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +174,11 @@ def build(
     folds = [] if is_unfolded else idle_gaps(stretches, start, end)
     scale = Scale(start, end, folds, is_open=is_open)
     now = scale.x(end) if is_open else None
+    axis, marks = fitted(_axis(scale, origin or start, now), _marks(folds, scale), now)
     return Timeline(
         lines={track.seq: Line(track.seq, tuple(_bars(track, scale))) for track in tracks},
-        axis=tuple(_axis(scale, origin or start, now)),
-        folds=tuple(_marks(folds, scale)),
+        axis=tuple(axis),
+        folds=tuple(marks),
         now=now,
     )
 
@@ -251,7 +238,7 @@ _SAID = {
 def _bar(stretch: Stretch, scale: Scale) -> Bar:
     x = scale.x(stretch.start)
     # Bars of zero duration are visible, too.
-    width = max(scale.x(stretch.end) - x, THINNEST if stretch.kind in (*BUSY, "sleep") else 0.0)
+    width = max(round(scale.x(stretch.end) - x, 2), THINNEST if stretch.kind in (*BUSY, "sleep") else 0.0)
     took = format_duration(stretch.end - stretch.start)
     if stretch.kind == "next":
         title = f"attempt {stretch.number}, planned for {whole(stretch.start)}"

@@ -37,6 +37,7 @@ from studio.display.times import between, first_text, whole
 from studio.errors.visibility import count_open
 from studio.frame.headers import csrf_header
 from studio.frame.icons import icons_address
+from studio.frame.joined import joined_address
 from studio.frame.notes import notes_of
 from studio.instances.address import list_address
 from studio.saved_views.tabs import rail_of
@@ -74,6 +75,9 @@ def frame(context: RequestContext) -> str:
 def _view_open(request: HttpRequest) -> str:
     match = request.resolver_match
     return request.GET.get("view", "") if match is not None and match.url_name == "instances" else ""
+
+
+register.simple_tag(joined_address, name="joined")
 
 
 @register.filter

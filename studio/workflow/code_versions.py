@@ -58,4 +58,4 @@ def asked_of(name: str, given: Mapping[str, str]) -> Asked:
     found = versions(name, {code, *valid.values()})
     nothing = Kept("", None)
     against = found.get(valid["against"]) if "against" in valid else None
-    return Asked(found.get(code, nothing), against, code == now, ("from", *valid))
+    return Asked(found.get(code, nothing), against, code == now, ("from", "list", *valid))

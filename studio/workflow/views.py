@@ -72,16 +72,13 @@ def code(request: HttpRequest, name: str) -> HttpResponse:
     findings = lints.lines_of(name, has_run=overview.last_at is not None) if asked.is_now else []
     found = page_of(asked.version.source, first, findings, version="" if asked.is_now else asked.version.code)
     handler = found.handler
-    is_drawn = handler is not None and asked.against is None
+    drawn = {}
+    if handler is not None and asked.against is None:
+        drawn = diagram_pieces(handler, found.entries, is_listed=bool(request.GET.get("list")))
     return page(
         request,
         "studio/workflow/code.html",
-        Drawing(
-            {
-                **head_pieces(overview, request.user),
-                **(diagram_pieces(handler, found.entries) if is_drawn and handler is not None else {}),
-            }
-        ),
+        Drawing({**head_pieces(overview, request.user), **drawn}),
         ignored=ignored(request.GET, asked.understood),
         overview=overview,
         code=found,

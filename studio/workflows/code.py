@@ -130,8 +130,8 @@ def page_of(
     )
 
 
-def diagram_pieces(handler: Handler, entries: Sequence[Entry]) -> dict[str, Piece]:
-    """Return the drawing and its list."""
+def diagram_pieces(handler: Handler, entries: Sequence[Entry], *, is_listed: bool) -> dict[str, Piece]:
+    """Return the drawing, and the same as a list if the address asks for it."""
     if handler.flow.problem:
         return {}
     places = {entry.item.line: entry.place for entry in entries if entry.place}
@@ -139,10 +139,10 @@ def diagram_pieces(handler: Handler, entries: Sequence[Entry]) -> dict[str, Piec
         lambda link: f'href="{places.get(int(link[1]), "")}#L{link[1]}"',
         svg(handler.canvas, icons=icons_address()),
     )
-    return {
-        "diagram": Piece(f'<div id="diagram">{drawn}</div>'),
-        "items": Piece(render_to_string("studio/diagram/items.html", {"entries": entries})),
-    }
+    pieces = {"diagram": Piece(f'<div id="diagram">{drawn}</div>')}
+    if is_listed:
+        pieces["outline"] = Piece(render_to_string("studio/diagram/outline.html", {"entries": entries}))
+    return pieces
 
 
 def lines_html(

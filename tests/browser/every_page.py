@@ -17,6 +17,7 @@ ROLES = ("viewer", "approver", "operator", "admin")
 NO_PAGES = {
     *("api-docs-with-slash", "audit-csv", "audit-json", "payload", "icons", "socket", "healthz", "readyz"),
     *(
+        "joined",
         "charts-csv",
         "within",
         "pane",

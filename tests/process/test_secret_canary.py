@@ -36,9 +36,9 @@ MOST_PAGES = 2_000
 # instance with several filters or opened steps, and all weeks but the present one. The links of a fragment are those of
 # its page.
 PASSED_BY = re.compile(
-    r"^/(static|sign-out|theme)/|^/(instances|errors)/.*\?.*[+&]"
+    r"^/(static|_f/joined|sign-out|theme)/|^/(instances|errors)/.*\?.*[+&]"
     r"|^/_f/live/\?topic=list.*&query=[^&]|^/_f/live/\?topic=error.*&.*&|^/_f/live/\?(?!topic=)"
-    r"|^/workflows/[^?]*\?(?=.*\btab=).*&.*&|.*[?&]week=|.*[?&]rows=.*[%&]"
+    r"|^/workflows/[^?]*\?(?=.*\btab=).*&.*&|.*[?&](week|list)=|.*[?&]rows=.*[%&]"
 )
 
 

@@ -37,5 +37,6 @@ def address(name: str, instance: Instance | None = None, workflow: str = "proces
     pattern = next(one for one in _patterns() if one.name == name)
     known: dict[str, Any] = {"name": instance.workflow if instance else workflow, "what": "params"}
     known |= {"id": instance.id if instance else "order-1", "seq": 1, "key": 1, "slug": "nothing"}
+    known |= {"file": "frame.js"}
     known |= {"fingerprint": "055ca78ed6e0157a"}  # of factories.failure("process-order")
     return reverse(f"studio:{name}", kwargs={key: known[key] for key in pattern.pattern.converters})

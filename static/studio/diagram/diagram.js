@@ -6,8 +6,8 @@
 
   const nodeOf = (id) => id && document.getElementById(`n-${id}`);
   function linesOf(node) {
-    const { first, last } = node.dataset, found = [];
-    for (let n = Number(first); n <= Number(last) && found.length < 200; n++) {
+    const first = Number(node.getAttribute("href").split("#L")[1]), found = [];
+    for (let n = first; n <= (node.dataset.last ?? first) && found.length < 200; n++) {
       const line = document.getElementById(`L${n}`);
       if (line) found.push(line);
     }
@@ -18,17 +18,29 @@
     const node = nodeOf(id);
     if (node) for (const one of [node, ...linesOf(node)]) one.classList.add(name);
   }
+  function made(name, textContent, href) {
+    const element = Object.assign(document.createElement(name), { textContent });
+    if (href) element.setAttribute("href", href);
+    return element;
+  }
+  /* Its line, what it is and has done, and its steps, to which its line leads as well. */
   function tell() {
-    const strip = $("#strip"), entry = document.getElementById(`i-${chosen}`);
-    if (!strip || !entry || strip.innerHTML === entry.innerHTML) return;
+    const strip = $("#strip"), node = nodeOf(chosen);
+    if (!strip || !node) return;
+    const href = node.getAttribute("href"), line = href.split("#L")[1];
+    const steps = $$(`#f-${line} [data-of="${chosen}"] a`).map((link, nth) =>
+      made("a", nth ? link.textContent : "Open step", link.getAttribute("href")));
+    const drawn = made("p", "");
+    drawn.append(made("a", `line ${line}`, href), made("span", $("title", node).textContent), ...steps);
+    if (strip.innerHTML === drawn.innerHTML) return;
     const at = $$("a", strip).indexOf(document.activeElement);
-    strip.innerHTML = entry.innerHTML;
+    strip.replaceChildren(...drawn.childNodes);
     $$("a", strip)[at]?.focus();
   }
   /* The item of an element: a part of the drawing, or the line that begins one. */
   function itemOf(target) {
-    const node = target.closest?.(".node[data-item]");
-    if (node) return node.dataset.item;
+    const node = target.closest?.("a.node");
+    if (node) return node.id.slice(2);
     const link = target.closest?.(".code > li")?.querySelector("a.n.item");
     return link ? link.hash.slice(3) : "";
   }
@@ -45,7 +57,7 @@
     if (id !== lit) mark((lit = id), "lit");
   });
   document.addEventListener("click", (event) => {
-    const { target } = event, link = target.closest?.(".node[data-item], .code a.n.item");
+    const { target } = event, link = target.closest?.("a.node, .code a.n.item");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const id = itemOf(target), node = nodeOf(id), hash = link.getAttribute("href");
     if (!hash.startsWith("#")) return; // its line is on another page

@@ -1,5 +1,5 @@
 /* Never lose what somebody has typed. If the page removes a form because somebody else was faster or the instance has
-   ended, what was typed stays on the page, to be read and copied. */
+   ended, what was typed stays on the page, to be read and copied. Loaded when the page is there. */
 (() => {
   "use strict";
   const { $, $$, note } = Studio;
@@ -66,13 +66,14 @@
     $("#unsent")?.append(box);
   }
 
-  document.addEventListener("input", ({ target }) => {
-    const form = target.form;
+  function keep(form) {
     if (form?.dataset.keep === undefined || !form.id) return;
     const typed = fields(form);
     if (typed.length) drafts.set(form.id, { form, typed });
     else drafts.delete(form.id);
-  });
+  }
+  document.addEventListener("input", ({ target }) => keep(target.form));
+  Studio.typed.forEach(keep); // before this was loaded
   // For a dialog that closes because there is nothing left to do in it.
   Studio.unsent = (form) => { if (drafts.has(form?.id)) show(form.id); };
   // The effect of an answer can be on the page before the server confirms it: keep the draft until then.

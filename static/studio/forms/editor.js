@@ -1,4 +1,5 @@
-/* JSON editors: a textarea that works, replaced by an editor. Its large script is loaded for the first one. */
+/* JSON editors: a textarea that works, replaced by an editor. Loaded when the page is there; the editor's own large
+   script is loaded for the first one. */
 (() => {
   "use strict";
   const { $, $$ } = Studio;
@@ -63,7 +64,5 @@
   });
   document.addEventListener("htmx:after:swap", () => $$("form.marked").forEach(mark));
   // Those of a dialog wait until it is opened.
-  window.addEventListener("load", () => {
-    for (const box of $$(".editor")) if (!box.closest("dialog")) Studio.edit(box);
-  });
+  for (const box of $$(".editor")) if (box.closest("dialog")?.open !== false) Studio.edit(box);
 })();

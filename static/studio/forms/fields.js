@@ -29,7 +29,7 @@
     if (typed === null) return;
     for (const field of $$(".json-form input[type=password]")) field.value = typed.get(field.dataset.before) ?? "";
     typed = null;
-    for (const box of $$(".json-form .editor")) Studio.edit(box);
+    for (const box of $$(".json-form .editor")) Studio.edit?.(box);
     $("[data-fresh]")?.focus();
   });
   document.addEventListener("DOMContentLoaded", scripted);

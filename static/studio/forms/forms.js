@@ -3,7 +3,9 @@
   "use strict";
   const { $, $$, onDrawn } = Studio;
   // Show the payload of the typed event, and fill in its example unless somebody has typed something else.
+  const typed = (Studio.typed = new Set()); // forms, until drafts.js is there
   document.addEventListener("input", ({ target }) => {
+    if (!Studio.unsent) typed.add(target.form);
     if (target.name === "type") fit(target.closest("form[data-send]"));
   });
   const fit = (Studio.fit = (form) => {

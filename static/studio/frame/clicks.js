@@ -19,7 +19,7 @@
 
   function open(dialog) {
     dialog.showModal();
-    $$(".editor", dialog).forEach(Studio.edit);
+    for (const box of $$(".editor", dialog)) Studio.edit?.(box);
   }
   document.addEventListener("click", (event) => {
     const hit = (name) => event.target.closest(`[data-${name}]`);

@@ -62,6 +62,7 @@
     document.head.append(script);
     return script;
   }
+  addEventListener("load", () => load(document.body.dataset.soon));
   document.addEventListener("keydown", (event) => {
     Studio.firstKey = isTyping(event) ? "Unidentified" : event.key;
     document.body.dataset.later.trim().split(/\s+/).forEach((src) => load(src));

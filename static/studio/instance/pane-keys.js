@@ -20,7 +20,7 @@
   }
   function nextFailed() {
     const all = rows(), at = all.indexOf(open());
-    const bad = all.filter((row) => row.matches(".s-errored, .s-retrying, .s-paused") && row.dataset.step !== "result");
+    const bad = all.filter((row) => row.matches(".s-errored, .s-retrying, .s-paused") && row.id !== "result");
     const next = bad.find((row) => all.indexOf(row) > at) ?? bad[0];
     if (next) {
       show(next);

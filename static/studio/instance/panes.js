@@ -9,6 +9,8 @@
   const paneOf = (row) => row.nextElementSibling;
   const open = () => rows().find((row) => paneOf(row).hasChildNodes());
   const linkOf = (row) => $("a.open", row);
+  const stepOf = (row) => row.id.replace(/^s-/, "");
+  const nameOf = (row) => new URLSearchParams(linkOf(row).search).get("step");
   let wanted = "";
 
   function mark() {
@@ -26,8 +28,8 @@
     for (const row of rows()) paneOf(row).replaceChildren();
     mark();
   }
-  async function show(row, hash = `s-${row.dataset.name}`) {
-    const { step } = row.dataset;
+  async function show(row, hash = `s-${nameOf(row)}`) {
+    const step = stepOf(row);
     wanted = step;
     const query = table.dataset.query;
     const headers = { "HX-Request": "true" };
@@ -47,7 +49,7 @@
   }
   function reveal(hash) {
     const attempt = /-a(\d+)$/.exec(hash)?.[1], row = open();
-    const place = attempt && row && document.getElementById(`s-${row.dataset.step}-a${attempt}`);
+    const place = attempt && row && document.getElementById(`s-${stepOf(row)}-a${attempt}`);
     if (!place) return;
     for (let fold = place.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     place.scrollIntoView({ block: "nearest" });
@@ -56,7 +58,7 @@
   function named(hash) {
     const name = hash.replace(/^s-/, ""), whole = name.replace(/-a\d+$/, "");
     for (const text of [name, whole])
-      for (const row of rows()) if (row.dataset.step === text || row.dataset.name === text) return row;
+      for (const row of rows()) if (stepOf(row) === text || nameOf(row) === text) return row;
     return null;
   }
   // An address that names a row which this page does not have is answered by the server.

@@ -23,7 +23,7 @@ def beside(line: int, items: Sequence[Item], done: Painted, paused_at: datetime 
 def _said(item: Item, done: Painted, paused_at: datetime | None) -> str:
     part = done.parts.get(item.id)
     if part is not None:
-        return _of_step(part, paused_at)
+        return _of_step(item, part, paused_at)
     is_reached = item.id in done.painting.taken
     if not is_reached:
         return f'<span class="fact open">{_icon(UNREACHED)}not reached</span>'
@@ -36,13 +36,14 @@ def _said(item: Item, done: Painted, paused_at: datetime | None) -> str:
     return ""
 
 
-def _of_step(part: Part, paused_at: datetime | None) -> str:
+def _of_step(item: Item, part: Part, paused_at: datetime | None) -> str:
     times = part.group.times
     shown = f'<a href="{escape(part.address)}">{escape(part.paint.fact or part.paint.spoken)}</a>'
     hidden = f'<span class="visually-hidden">{escape(part.paint.status.replace("_", " "))}: </span>'
     ticks = _ticking(part, paused_at)
     of_all = f' <a href="{escape(part.find)}">all {times:,}</a>' if part.find else ""
-    return f'<span class="fact s-{part.status}">{_icon(part.paint.icon)}{hidden}{shown}{ticks}{of_all}</span>'
+    said = f"{_icon(part.paint.icon)}{hidden}{shown}{ticks}{of_all}"
+    return f'<span class="fact s-{part.status}" data-of="{item.id}">{said}</span>'
 
 
 def _ticking(part: Part, paused_at: datetime | None) -> str:

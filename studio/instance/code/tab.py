@@ -19,7 +19,7 @@ from studio.instance.tab import Context, Drawn
 from studio.workflows.code import CodePage, Handler, lines_html, page_of
 
 TEMPLATE = "studio/instance/code/tab.html"
-TAKES = ("from", "version")
+TAKES = ("from", "version", "list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ def draw(page: InstancePage, context: Context) -> Drawn:
     given = context["given"]
     version = version_of(page.instance, given.get("version", ""))
     follow = {"version": version.shown} if version.shown else {}
+    is_listed = bool(given.get("list"))
     if version.is_difference:
         return Drawn(_difference(page, version, is_page=context["is_page"]), follow=follow)
     code = page_of(version.source(page.instance.workflow), cursor(given.get("from", "")) or 1)
@@ -47,12 +48,14 @@ def draw(page: InstancePage, context: Context) -> Drawn:
     facts = {} if done is None or handler is None else _beside(page, handler, code, done)
     pieces = {"version": _version(page, version)}
     if handler is not None and done is not None:
-        pieces |= _drawing(handler, code, done)
+        pieces |= _drawing(handler, done)
+        pieces |= {"outline": _outline(code, done)} if is_listed else {}
     if context["is_page"]:
         shown = {name: piece.html for name, piece in pieces.items()}
         pieces = {"handler": _handler(page, version, code, facts, shown)}
     else:
         pieces |= {f"f-{line}": Piece(html) for line, html in facts.items()}
+    follow |= {"list": "1"} if is_listed else {}
     return Drawn(pieces, follow=follow | ({"from": str(code.first)} if code.first > 1 else {}))
 
 
@@ -65,18 +68,22 @@ def _difference(page: InstancePage, version: Version, *, is_page: bool) -> dict[
     return {"handler": Piece(render_to_string("studio/instance/code/difference.html", context))}
 
 
-def _drawing(handler: Handler, code: CodePage, done: Painted) -> dict[str, Piece]:
+def _drawing(handler: Handler, done: Painted) -> dict[str, Piece]:
     drawn = svg(handler.canvas, icons=icons_address(), painting=done.painting)
+    loose = {"loose": done.loose, "address": done.loose_address}
+    return {
+        "diagram": Piece(f'<div id="diagram">{drawn}</div>'),
+        "loose": Piece(render_to_string("studio/instance/code/loose.html", loose)),
+    }
+
+
+def _outline(code: CodePage, done: Painted) -> Piece:
+    """Render the drawing as a list, which a page has if its address asks for it: it is long."""
     entries = [
         Entry(one.item, one.words, done.parts.get(one.item.id), one.item.id in done.painting.taken)
         for one in code.entries
     ]
-    loose = {"loose": done.loose, "address": done.loose_address}
-    return {
-        "diagram": Piece(f'<div id="diagram">{drawn}</div>'),
-        "items": Piece(render_to_string("studio/instance/code/items.html", {"entries": entries})),
-        "loose": Piece(render_to_string("studio/instance/code/loose.html", loose)),
-    }
+    return Piece(render_to_string("studio/instance/code/outline.html", {"entries": entries}))
 
 
 def _beside(page: InstancePage, handler: Handler, code: CodePage, done: Painted) -> dict[int, str]:

@@ -60,6 +60,7 @@ class TestGuards:
             "healthz",
             "hook",  # whose senders sign what they send
             "icons",
+            "joined",
             "readyz",
         }
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from django.conf import settings
 
+from studio.frame.joined import FILES
+
 LONGEST_LINE = 120
 
 
@@ -39,6 +41,7 @@ def test_every_style_and_script_is_on_a_page() -> None:
     root = Path(settings.BASE_DIR)
     pages = "".join(path.read_text() for path in _templates())
     files = [path.relative_to(root / "static") for path in _sources() if path.suffix in (".css", ".js")]
+    pages += "".join(f"'{file}'" for files in FILES.values() for file in files)
     assert [str(file) for file in files if f"'{file}'" not in pages] == []
 
 

@@ -13,6 +13,7 @@ from django.test import Client
 from django.urls import path
 
 from studio import site
+from studio.frame.joined import FILES
 from studio.server.headers import refusal_of
 from tests.studio import factories
 
@@ -163,6 +164,12 @@ def test_a_broken_cookie_is_deleted_as_it_was_set(settings) -> None:  # type: ig
     assert (token["secure"], token["domain"]) == ("", "example.com")
 
 
+def files_of(script: str) -> list[str]:
+    """Return what a script of a page consists of."""
+    joined = FILES.get(f"{script.removeprefix('/_f/joined/')}.js", (script,))
+    return [file.removesuffix(".js") for file in joined]
+
+
 def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(client: Client) -> None:
     """A deferred script that comes late misses the connection, and the page says "Connecting" forever."""
     before, after = set[str](), set[str]()
@@ -178,8 +185,9 @@ def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(cl
         "/charts/",
     ):
         page = client.get(place).content.decode()
-        scripts = re.findall(r'src="/static/(\S+)\.[0-9a-f]{12}\.js"', page)
-        assert scripts[0] == "studio/frame/studio"
+        scripts = re.findall(r'<script src="(?:/static/)?(\S+?)\.(?:[0-9a-f]{12}\.)?js[?"]', page)
+        assert scripts[0] == "/_f/joined/frame"
+        scripts = [one for script in scripts for one in files_of(script)]
         opens = scripts.index("studio/vendor/studio-htmx")
         before.update(scripts[:opens])
         after.update(scripts[opens + 1 :])
@@ -190,7 +198,8 @@ def test_the_script_that_listens_is_read_before_the_one_that_opens_the_socket(cl
         if "vendor" not in file.parts
         and "api" not in file.parts  # on a page of their own
         and file.stem not in ("mentions", "jump", "tips", "pane-keys")  # loaded when they are wanted
-        and file.stem not in ("values", "drawing", "plots")  # loaded when the page is there
+        and file.stem
+        not in ("values", "drawing", "plots", "editor", "drafts")  # loaded when the page is there
     }
     assert before == ours
     assert not after

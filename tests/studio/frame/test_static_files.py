@@ -15,7 +15,7 @@ from django.test import Client
 
 from studio.server import static_files
 
-STYLE = "studio/frame/base.css"
+STYLE = "studio/frame/tokens.css"
 EDITOR = "studio/vendor/codemirror.js"
 YEAR = "max-age=315360000, public, immutable"
 

@@ -109,7 +109,11 @@ def test_lines_and_list_lead_to_the_steps(declare: Declare, viewer: Client) -> N
     page = code_of(viewer, instance)
     links = re.findall(r'id="f-13">.*?<a href="([^"]*)"', page)
     assert links == ["?step=charge-1"]
-    assert '<a class="to-step" href="?step=charge-1">Open step 9</a>' in page
+    assert "Open step 9" not in page
+    (listed,) = re.findall(r'<a href="([^"]*)">The drawing as a list</a>', page)
+    assert listed == "?tab=code&amp;from=1&amp;list=1#outline-title"
+    page_with_list = code_of(viewer, instance, "&from=1&list=1")
+    assert '<a class="to-step" href="?step=charge-1">Open step 9</a>' in page_with_list
     assert 'id="pane-title" class="mono">charge' in " ".join(page_of(viewer, instance, links[0]).split())
 
 
@@ -146,12 +150,12 @@ def test_the_socket_updates_the_drawing_and_the_lines_but_not_the_code(declare: 
     declare(SHOP)
     instance = factories.instance("running")
     factories.step(instance, "check")
-    view, viewing = InstanceView(instance.key, tab="code"), factories.person("viewer")
+    view, viewing = InstanceView(instance.key, tab="code", given=(("list", "1"),)), factories.person("viewer")
     before = view.draw(viewing).pieces
     factories.step(instance, "parcel-0")
     after = view.draw(viewing).pieces
     changed = {name for name in after if after[name].print != before[name].print}
-    assert {"diagram", "items", "f-12"} <= changed
+    assert {"diagram", "outline", "f-12"} <= changed
     assert {"f-6", "f-8", "version"} & changed == set()
     assert "handler" not in after
 

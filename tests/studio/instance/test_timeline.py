@@ -10,7 +10,6 @@ import pytest
 from django.template.loader import render_to_string
 
 from studio.instance.timeline import (
-    FOLD_WIDTH,
     LATEST,
     MOST_FOLDS,
     NEAR_FOLD,
@@ -21,6 +20,7 @@ from studio.instance.timeline import (
     build,
     idle_gaps,
 )
+from studio.instance.timeline_labels import FOLD_WIDTH
 
 START = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 
@@ -147,11 +147,28 @@ def test_the_axis_names_about_six_round_times() -> None:
     assert [mark.text for mark in drawn.axis] == ["0", "+5 s", "+10 s", "+15 s", "+20 s", "+25 s"]
 
 
-def test_labels_that_a_narrow_page_would_cut_are_known() -> None:
-    drawn = build([track(body(0, 30))], start=START, end=at(30), is_open=False)
-    assert [mark.text for mark in drawn.axis if mark.is_late] == ["+25 s"]
+def test_labels_without_room_on_a_narrow_line_are_known() -> None:
+    drawn = build([track(body(0, 0.6))], start=START, end=at(0.6), is_open=False)
+    assert [mark.text for mark in drawn.axis if mark.is_tight] == ["+200 ms", "+400 ms", "+500 ms"]
     html = render_to_string("studio/instance/pieces/timeline.html", {"d": {"timeline": drawn}})
-    assert re.findall(r'<text class="late"[^>]*>([^<]*)', html) == ["+25 s"]
+    assert re.findall(r'<text class="tight"[^>]*>([^<]*)', html) == ["+200 ms", "+400 ms", "+500 ms"]
+
+
+@pytest.mark.parametrize("took", [0.01, 0.5, 2, 10, 30])
+@pytest.mark.parametrize("waited", [3, 20, 70, 240, 900, 4_000, 90_000])
+def test_no_label_covers_another_while_somebody_waits(took: float, waited: float) -> None:
+    bodies = [body(n * (took + 0.1), n * (took + 0.1) + took) for n in range(4)]
+    end = bodies[-1].end + timedelta(seconds=waited)
+    wait = Stretch("sleep", "waiting", bodies[-1].end, end, is_open=True)
+    drawn = build([track(*bodies, wait)], start=START, end=end, is_open=True)
+    assert drawn.now is not None
+    marks = [mark for mark in (*drawn.axis, *drawn.folds) if mark.text]
+    narrow = [mark.span for mark in marks if not mark.is_tight] + [(drawn.now - 4, drawn.now + 4)]
+    half = [(mark.x, mark.x + (mark.span[1] - mark.span[0]) / 2) for mark in marks if not mark.is_before]
+    wide = [*half, (drawn.now - 2, drawn.now + 2)]
+    for spans in (narrow, wide):
+        assert all(one[1] <= other[0] for one, other in pairwise(sorted(spans))), spans
+    assert [fold.text for fold in drawn.folds if fold.is_tight] == []
 
 
 def test_each_bar_says_in_words_what_it_shows() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import re
 from collections.abc import Callable
@@ -98,7 +99,11 @@ def test_findings_are_beside_their_lines(declare: Declare, viewer: Client) -> No
 
 def test_the_drawing_is_also_a_list(declare: Declare, viewer: Client) -> None:
     declare(SHOP)
-    said = re.findall(r'<li id="i-[^"]*"> <a href="#L(\d+)">line \d+</a> <span>([^<]*)</span>', body(viewer))
+    listed = re.compile(r'<li id="i-[^"]*"> <a href="#L(\d+)">line \d+</a> <span>([^<]*)</span>')
+    page = body(viewer)
+    assert listed.findall(page) == []
+    (link,) = re.findall(r'<a href="(\?[^"]*)">The drawing as a list</a>', page)
+    said = listed.findall(body(viewer, f"/workflows/shop/code/{html.unescape(link)}"))
     assert said == [
         ("9", "step fraud-check"),
         ("10", "if risk &gt; 0.8"),
@@ -143,11 +148,11 @@ def test_a_line_on_another_part_of_the_listing_has_a_link_to_it(declare: Declare
     text += "async def notify(step) -> None:\n" + "    # nothing\n" * 700 + '    await step.do("b", print)\n'
     declare(text)
     first, last = 4, len(text.splitlines())
-    page = body(viewer)
+    page = body(viewer, "/workflows/shop/code/?list=1")
     assert f'<li id="L{last}"' not in page
     assert page.count(f'href="?from={WINDOW + 1}#L{last}"') == 2  # in the drawing and in the list
     assert f'href="?from=1#L{first}"' not in page
-    page = body(viewer, f"/workflows/shop/code/?from={WINDOW + 1}")
+    page = body(viewer, f"/workflows/shop/code/?from={WINDOW + 1}&list=1")
     assert f'<li id="L{last}"' in page
     assert page.count(f'href="?from=1#L{first}"') == page.count(f'href="#L{last}"') == 2
 
