@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 
 from engine.models import Instance
 from engine.status.gathering import database_now
-from engine.status.search import by_id, id_begins, workflow_names
+from engine.status.search import by_id, is_beginning, workflow_names
 from engine.status.searching.bounds import span_of
 from engine.status.searching.candidates import LookedUp, candidates, workflows_of
 from engine.status.searching.conditions import has_key, row_condition
@@ -271,10 +271,8 @@ def _by_id_or_error(term: Term, names: Collection[str] | None) -> Term:
     if not isinstance(term.condition, Free):
         return term
     text = term.condition.text
-    if names is None:
-        has_id = Instance.objects.of_users().filter(id_begins(text)).exists()
-    else:
-        has_id = by_id(Instance.objects.filter(workflow__in=names), text).exists()
+    seen = None if names is None else Instance.objects.filter(workflow__in=names)
+    has_id = is_beginning(text) if seen is None else by_id(seen, text).exists()
     return replace(term, condition=Ids((text,))) if has_id else term
 
 

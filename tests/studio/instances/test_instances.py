@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
@@ -160,6 +161,29 @@ def test_a_search_asks_the_index_of_ids_whatever_else_there_is() -> None:
     assert "engine_instance_id_start" in plan
     assert "Seq Scan" not in plan
     assert search.keys_alike("b-199") is not None
+
+
+def test_whether_an_id_begins_so_is_asked_of_their_index_even_if_most_do() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO engine_instance (workflow, id, status, params, output, finished_at)"
+            " SELECT 'bulk', CASE WHEN n < 2000 THEN 'a-' ELSE 'Order-' END || n, 'complete', '{}', '1', now()"
+            " FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE engine_instance")
+    with CaptureQueriesContext(connection) as asked:
+        assert search.is_beginning("order-1")
+    assert [search.is_beginning(text) for text in ("ORDER-19", "a-1", "rder-1", "order-3_")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {asked[0]['sql']}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "engine_instance_id_start" in plan
+    assert "Seq Scan" not in plan
 
 
 def test_counts_stand_beside_the_statuses(operator: Client) -> None:
