@@ -146,13 +146,8 @@ def _always(d: InstancePage) -> Iterator[Choice]:
             fill="#event-type",
             value=next(iter(d.wanted_events), ""),
         )
-    if not d.unfinished:
-        address = (
-            f"{reverse('studio:start', args=[d.instance.workflow])}?from={quote(d.instance.id, safe='')}"
-        )
-        yield Choice(
-            "start", "Start another like it…", "play", "Same parameters; this one stays.", href=address
-        )
+    address = f"{reverse('studio:start', args=[d.instance.workflow])}?from={quote(d.instance.id, safe='')}"
+    yield Choice("start", "Start another like it…", "play", "Same parameters; this one stays.", href=address)
     if d.may_terminate:
         does = "Ends it and the children it waits for."
         yield Choice("terminate", "Terminate…", "square", does, dialog="#terminate", is_danger=True)

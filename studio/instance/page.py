@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils.safestring import SafeString
@@ -59,7 +59,15 @@ class InstancePage:
 
     @property
     def why(self) -> Sentence:
-        return self.record.status_line
+        """Why it is where it is; what a step waits for has the name that it has in the row of the step."""
+        names = {line.step.seq: line.child_id or line.by for line in self.lines if line.relative}
+        facts = self.record.facts
+        # Whoever must not see other workflows reads no relative at all.
+        steps = [
+            replace(one, relative=names.get(one.seq, one.relative)) if one.relative else one
+            for one in facts.steps
+        ]
+        return replace(self.record, facts=replace(facts, steps=steps)).status_line
 
     @property
     def start_lane(self) -> SafeString:

@@ -85,6 +85,29 @@ def test_what_all_instances_have_is_not_told_and_neither_is_a_single_one() -> No
     ]
 
 
+def test_without_complete_ones_all_others_are_the_usual_ones() -> None:
+    orders = declare()
+    run(orders, "eu")
+    run(orders, "eu")
+    orders.start(Cart(region="us"))
+    assert [(one.what, one.value, one.usual_count, one.usual_of) for one in failures.shares(only())] == [
+        ("params.region", "eu", 0, 1)
+    ]
+
+
+def test_without_any_others_what_differs_among_the_failing_ones_is_first_and_the_code_last() -> None:
+    orders = declare()
+    for lines in (1, 2, 2):
+        run(orders, "eu", lines=lines)
+    found = failures.shares(only())
+    assert [(one.what, one.count, one.usual_of) for one in found] == [
+        ("params.lines", 2, 0),
+        ("params.note", 3, 0),
+        ("params.region", 3, 0),
+        ("code", 3, 0),
+    ]
+
+
 def test_a_trend_has_all_bars_and_the_failures_of_this_hour() -> None:
     orders = declare()
     for _ in range(3):

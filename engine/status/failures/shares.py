@@ -79,7 +79,8 @@ def shares(fingerprints: Collection[str], *, most: int = MOST) -> list[Share]:
     """Return what stands out in the instances that fail now, what is the least usual first.
 
     At most 1,000 of them, or `most`, are compared with as many others. Secrets are left out. Without instances from
-    before the first failure, those are the usual ones that are complete.
+    before the first failure, those are the usual ones that are complete, and without those all others. Without any,
+    what differs among the failing ones is first, and the code last: all that were ever started may have the rest.
     """
     failing = _rows(_FAILING, fingerprints=[*fingerprints], most=most)
     if len(failing) < LEAST_COUNT:
@@ -91,14 +92,15 @@ def shares(fingerprints: Collection[str], *, most: int = MOST) -> list[Share]:
 def _found(
     counts: Counter[tuple[str, str]], of: int, usual: Counter[tuple[str, str]], usual_of: int
 ) -> list[Share]:
-    found = list[tuple[float, Share]]()
+    found = list[tuple[bool, float, Share]]()
     for (what, value), count in counts.items():
         share = Share(what, value, count, of, usual[what, value], usual_of)
         more = count / of - (share.usual_count / usual_of if usual_of else 0)
         if count >= LEAST_COUNT and count / of >= LEAST and more >= LEAST_MORE:
-            found.append((more, share))
-    found.sort(key=lambda one: (-one[0], one[1].what, one[1].value))
-    return [share for _, share in found[:SHOWN]]
+            is_constant = not usual_of and count == of
+            found.append((is_constant, -more, share))
+    found.sort(key=lambda one: (*one[:2], one[2].what == "code", one[2].what, one[2].value))
+    return [share for *_, share in found[:SHOWN]]
 
 
 def _usual(fingerprints: Collection[str], most: int) -> list[Sequence[Any]]:
@@ -109,8 +111,11 @@ def _usual(fingerprints: Collection[str], most: int) -> list[Sequence[Any]]:
     workflows, first = sorted({workflow for workflow, _ in found}), min(at for _, at in found)
     low, top = (first_key(Instance, "created_at", at) for at in (first - BEFORE, first))
     about = {"workflows": workflows, "fingerprints": [*fingerprints], "most": most}
-    usual = _rows(_USUAL, **about, statuses=[*_EVERY], low=low, top=top)
-    return usual or _rows(_USUAL, **about, statuses=["complete"], low=top, top=2**62)
+    return (
+        _rows(_USUAL, **about, statuses=[*_EVERY], low=low, top=top)
+        or _rows(_USUAL, **about, statuses=["complete"], low=top, top=2**62)
+        or _rows(_USUAL, **about, statuses=[*_EVERY], low=top, top=2**62)
+    )
 
 
 def _rows(statement: str, **values: Any) -> list[Sequence[Any]]:

@@ -10,6 +10,7 @@ from django.urls import get_script_prefix
 from django.utils.translation import get_language
 
 from engine.models import Event, Instance, Log, Step
+from engine.status.sentences.bidi import isolated
 from engine.steer.requests import Asked
 from engine.values.identity import TOP
 from studio.display import payloads
@@ -245,8 +246,9 @@ class Line:
 
     @property
     def preview(self) -> str:
-        if self.answer is not None:
-            return payloads.preview(self.answer.text)
+        if self.event is not None and self.answer is not None:
+            by = f"{isolated(self.event.sent_by)}: " if self.event.sent_by else ""
+            return f"{by}{payloads.preview(self.answer.text)}"
         if self.received is not None:
             return payloads.preview(self.received.text)
         if self.question is not None and not self.failure:

@@ -77,7 +77,13 @@ def test_a_paused_instance_offers_to_accept_and_not_to_resume(operator: Client) 
     assert "the code has changed" not in notice(page)  # the sentence above says it
     assert "Recorded steps keep their results" in choices(page)[0]
     assert f'name="code" value="{current}"' in page
-    assert labels(page) == ["Accept the new code", "Restart…", "Send event…", "Terminate…"]
+    assert labels(page) == [
+        "Accept the new code",
+        "Restart…",
+        "Send event…",
+        "Start another like it…",
+        "Terminate…",
+    ]
     assert "the code has changed since it started" in page[page.index('id="why"') :]
 
 

@@ -38,6 +38,17 @@ def test_children_are_listed_with_their_status_and_lead_back(operator: Client) -
     ]
 
 
+def test_the_sentence_names_a_child_as_its_row_does(operator: Client) -> None:
+    parent = factories.instance("waiting", waiting_for="child")
+    made_up = "0190a3f4-7c1e-7b52-9d0a-3f5b8c2e1d47"
+    factories.child(parent, "waiting", id=made_up, params={"customer": "ACME", "cents": 990})
+    page = page_of(operator, parent)
+    sentence = page.partition('id="why"')[2].partition("</p>")[0]
+    assert "Waits for child <code" in sentence
+    assert "ACME" in sentence
+    assert made_up not in sentence
+
+
 def test_an_instance_without_children_says_nothing_of_them(operator: Client) -> None:
     assert "<h2>Children</h2>" not in page_of(operator, factories.instance())
 

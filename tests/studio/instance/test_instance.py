@@ -15,6 +15,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from engine.models import Instance, Step
+from engine.status.sentences.bidi import isolated
 from engine.steer import restart
 from studio.instance import queries as instance_queries
 from studio.instance.window import SHOWN, WINDOW
@@ -30,17 +31,20 @@ def page_of(client: Client, instance: Instance, query: str = "") -> str:
     return answer.content.decode()
 
 
+ANOTHER = "Start another like it…"
+
+
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        ("queued", ["Pause", "Restart…", "Send event…", "Terminate…"]),
-        ("running", ["Pause", "Restart…", "Send event…", "Terminate…"]),
-        ("waiting", ["Send event…", "Pause", "Restart…", "Terminate…"]),
-        ("waiting_for_pause", ["Keep running", "Restart…", "Send event…", "Terminate…"]),
-        ("paused", ["Resume", "Restart…", "Send event…", "Terminate…"]),
-        ("complete", ["Start another like it…", "Restart…", "Delete…"]),
-        ("errored", ["Retry the step…", "Restart…", "Start another like it…", "Delete…"]),
-        ("terminated", ["Start another like it…", "Restart…", "Delete…"]),
+        ("queued", ["Pause", "Restart…", "Send event…", ANOTHER, "Terminate…"]),
+        ("running", ["Pause", "Restart…", "Send event…", ANOTHER, "Terminate…"]),
+        ("waiting", ["Send event…", "Pause", "Restart…", ANOTHER, "Terminate…"]),
+        ("waiting_for_pause", ["Keep running", "Restart…", "Send event…", ANOTHER, "Terminate…"]),
+        ("paused", ["Resume", "Restart…", "Send event…", ANOTHER, "Terminate…"]),
+        ("complete", [ANOTHER, "Restart…", "Delete…"]),
+        ("errored", ["Retry the step…", "Restart…", ANOTHER, "Delete…"]),
+        ("terminated", [ANOTHER, "Restart…", "Delete…"]),
     ],
 )
 def test_only_what_the_status_allows_is_offered(operator: Client, status: str, expected: list[str]) -> None:
@@ -52,9 +56,9 @@ def test_only_what_the_status_allows_is_offered(operator: Client, status: str, e
 
 
 def test_what_a_viewer_may_not_do_is_disabled_and_says_why(viewer: Client) -> None:
-    for status in ("running", "errored"):
+    for status, number in (("running", 5), ("errored", 4)):
         offered = choices(page_of(viewer, factories.instance(status)))
-        assert len(offered) == 4
+        assert len(offered) == number
         assert all('disabled title="Requires the operator role"' in one for one in offered)
 
 
@@ -205,6 +209,17 @@ def test_children_stand_indented_under_their_parent(operator: Client) -> None:
         ("sibling", 0),
     ]
     assert re.search(r'<tr id="s-3" class="row s-complete depth-1"', page_of(operator, instance))
+
+
+def test_the_row_of_a_request_says_who_answered_and_its_facts_before_the_question(operator: Client) -> None:
+    instance = factories.instance("waiting")
+    step = factories.request(instance, "Refund?", status="complete", output={"refund": True})
+    given = {"value": {"refund": True}, "comment": "fine"}
+    taken = {"state": "consumed", "consumed_by": step.seq, "consumed_generation": 1, "sent_by": "ada"}
+    factories.event(instance, f"reprise:request:1:{step.seq}", given, **taken)
+    page = " ".join(page_of(operator, instance, "?step=decide-1").split())
+    assert f'<td role="cell" class="preview"> {isolated("ada")}: {{ &quot;refund&quot;: true }}' in page
+    assert page.index("<dt>Answered</dt>") < page.index("<dt>Asked</dt>")
 
 
 def test_a_wait_has_the_event_it_took(operator: Client) -> None:
