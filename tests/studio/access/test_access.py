@@ -192,7 +192,7 @@ class TestViewer:
     def test_sees_actions_disabled_with_the_reason(self, viewer: Client) -> None:
         """LC-49"""
         page = viewer.get(factories.instance("waiting").get_absolute_url()).content.decode()
-        assert page.count('disabled title="Requires the operator role"') == 4
+        assert page.count('disabled title="Requires the operator role"') == 5
 
 
 @pytest.mark.django_db

@@ -336,7 +336,7 @@ async def test_a_viewer_and_an_operator_get_their_own_drawing(opened: Open) -> N
     """What is cached for one role never reaches another."""
     operator, instance = await make("operator")
     viewer = await sync_to_async(factories.person)("viewer")
-    for user, disabled in ((operator, 0), (viewer, 4), (operator, 0)):
+    for user, disabled in ((operator, 0), (viewer, 5), (operator, 0)):
         socket = await opened(f"topic=instance:{instance.key}", user)
         await socket.connect()
         assert (await frame(socket)).count("disabled title=") == disabled
