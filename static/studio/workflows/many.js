@@ -6,7 +6,7 @@
   const problem = document.getElementById("file-problem");
   if (!file) return;
   const most = Number(text.dataset.most);
-  file.addEventListener("change", async () => {
+  async function read() {
     const [one] = file.files;
     problem.textContent = "";
     if (!one) return;
@@ -20,5 +20,7 @@
     } catch {
       problem.textContent = "It is not UTF-8. Save it as UTF-8 (in a spreadsheet: CSV UTF-8) and choose it again.";
     }
-  });
+  }
+  file.addEventListener("change", read);
+  if (!text.value) read(); // one may have been chosen before this was loaded
 })();
