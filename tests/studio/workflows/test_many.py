@@ -77,7 +77,7 @@ class TestStarting:
         assert [(one.id, one.params["customer"]) for one in found] == [("o-1", "Ana"), ("o-2", "Bo")]
         assert found[0].params["items"] == [{"sku": "a-1", "quantity": 2}]
         assert {one.started_by for one in found} == {"oli"}
-        assert Audit.objects.filter(verb="start").count() == 2
+        assert Audit.objects.filter(verb="start", workflow="process-order").count() == 2
         listed = operator.get(where).content.decode()
         assert all(one.get_absolute_url() in listed for one in found)
 
