@@ -59,7 +59,7 @@ def statuses() -> list[str]:
 
 def test_each_item_is_started_once_with_all_that_it_says(order: Any) -> None:
     at = database_time() + timedelta(hours=2)
-    items = [
+    items: list[Any] = [
         {"params": {"number": 1}, "id": "o-1", "tags": ["eu"], "at": at, "retention": {"complete": "1h"}},
         {"params": {"number": 2}},
     ]
@@ -76,7 +76,8 @@ def test_each_item_is_started_once_with_all_that_it_says(order: Any) -> None:
         ["eu"],
         at,
     )
-    assert first.retention == {"complete": 3600.0}
+    assert first.retention is not None
+    assert first.retention["complete"] == 3600.0
     assert (second.params["number"], second.starts_at) == (2, None)
     assert {one.started_by for one in (first, second)} == {"ana"}
     told = Audit.objects.filter(verb="start", workflow=order.name)
@@ -106,7 +107,7 @@ def test_an_id_that_is_taken_when_its_turn_comes_is_skipped(order: Any) -> None:
     ],
 )
 def test_one_that_is_not_valid_is_named_and_nothing_is_written(
-    order: Any, item: dict[str, Any], error: type[Exception]
+    order: Any, item: Any, error: type[Exception]
 ) -> None:
     with pytest.raises(error) as raised:
         bulk.start_many(order, [{"params": {"number": 0}, "id": "o-0"}, item])
