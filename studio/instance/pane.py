@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from engine.models import Event, Instance
 from engine.status import usual
@@ -101,18 +102,25 @@ def input_of(line: Line) -> Input | None:
     return Input(found, params)
 
 
-def html_of(line: Line, instance: Instance, *, inner: str = "", was_open: bool = False) -> str:
+def html_of(
+    line: Line, instance: Instance, *, inner: str = "", was_open: bool = False, has_rows: bool = False
+) -> str:
     """Render the pane of a step. `inner` is the HTML of the steps inside it, if the address opens them.
 
     `was_open` means that the step had not ended when somebody opened the pane: what arrives later moves nothing.
+    `has_rows` means that the page has rows of the steps inside it: the pane does not list them again.
     """
     known = usual.durations(instance.workflow, line.step.name) if line.step.kind == "do" else None
+    is_steady = was_open or not line.is_final
+    query = {"rows": line.step.seq if has_rows else "", "steady": 1 if is_steady else ""}
     context: dict[str, Any] = {
         "line": line,
+        "query": line.place + urlencode({name: value for name, value in query.items() if value}),
         "instance": instance,
         "inner": inner,
+        "has_rows": has_rows,
         "input": input_of(line),
-        "is_steady": was_open or not line.is_final,
+        "is_steady": is_steady,
         "usual": known,
         "source": source_line(instance, line),
         "is_slow": known is not None and line.span is not None and line.span > known.p95,
@@ -133,5 +141,6 @@ def opened(page: InstancePage, chosen: str, opens: str) -> dict[str, str]:
     line = None if seq is None else read(page.instance, seq, place=page.place)
     if line is None:
         return {}
-    inside = inner_steps.draw_opened(page.instance, opened_by(opens), place=page.place)
-    return {chosen: html_of(line, page.instance, inner=inside.get(line.step.seq, ""))}
+    has_rows = line.step.seq in page.window.rows
+    inside = {} if has_rows else inner_steps.draw_opened(page.instance, opened_by(opens), place=page.place)
+    return {chosen: html_of(line, page.instance, inner=inside.get(line.step.seq, ""), has_rows=has_rows)}

@@ -132,7 +132,8 @@ def pane(request: HttpRequest, name: str, id: str, seq: int) -> HttpResponse:
     if line is None:
         return HttpResponse(status=204)
     was_open = request.GET.get("steady", "") == "1"
-    return HttpResponse(pane_of_page.html_of(line, snapped.instance, was_open=was_open))
+    has_rows = seq in Window.of(request.GET).rows
+    return HttpResponse(pane_of_page.html_of(line, snapped.instance, was_open=was_open, has_rows=has_rows))
 
 
 @guard(get=Verb.VIEW)

@@ -49,7 +49,7 @@ class Complaints:
 
     def listen(self, page: Page) -> None:
         page.on("console", self._on_console)
-        page.on("pageerror", lambda error: self._add(f"{page.url}: {error}"))
+        page.on("pageerror", lambda error: self._add(f"{page.url}: {error.stack or error}"))
         page.on("response", self._on_response)
 
     def end(self) -> None:

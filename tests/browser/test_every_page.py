@@ -30,11 +30,14 @@ async ([rules, place]) => {
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
 # What a script draws after the page has loaded.
 DRAWN_LATER = {"/api/v1/docs": "#operations-Operations-read_me"}
-# Scripts hear of another theme at the next frame. A browser may stop drawing, and the test would wait for ever.
+# Scripts hear of another theme at the next frame, and colors may take a while to follow: Swagger UI has transitions.
+# A browser may stop drawing, and the test would wait for ever.
 NEXT_FRAME = """
 new Promise((done) => {
   requestAnimationFrame(() => requestAnimationFrame(() => done()));
   setTimeout(done, 2000);
+}).then(() => {
+  for (const one of document.getAnimations()) if (one instanceof CSSTransition) one.finish();
 })
 """
 # Menus cover the page, and each other.

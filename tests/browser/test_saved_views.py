@@ -85,3 +85,17 @@ def test_views_work_without_javascript(
         page.locator("tr", has_text="Plain").get_by_role("link", name="Delete…").click()
         page.get_by_role("button", name="Delete view").click()
         expect(page.locator("tr", has_text="Plain")).to_have_count(0)
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_all_of_the_navigation_can_be_reached_on_a_low_screen(signed_in: Page, width: int) -> None:
+    page = signed_in
+    page.set_viewport_size({"width": width, "height": 500})
+    page.goto("/")
+    if width < 900:
+        page.get_by_role("button", name="More").click()
+    sign_out = page.locator("form[action='/sign-out/'] button")
+    for target in (sign_out, page.locator("#rail-more a.nav:visible").first):
+        target.scroll_into_view_if_needed()
+        expect(target).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == 0

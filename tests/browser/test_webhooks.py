@@ -34,6 +34,8 @@ def create(page: Page, name: str, **more: str) -> tuple[str, str]:
     page.get_by_role("button", name="Create webhook").click()
     shown = page.locator("#new-secret")
     expect(shown).to_have_text(SECRET)
+    # Its script gives it the address of the webhook.
+    expect(page).not_to_have_url(re.compile("/webhooks/new/$"))
     return page.locator("#address").inner_text(), shown.inner_text()
 
 

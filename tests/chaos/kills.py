@@ -40,6 +40,8 @@ class Killer:
         chosen = self._choose(kind)
         if chosen is None:
             return None
+        if kind != "worker in a body":
+            self.wait_for_work()  # again: to look for a victim takes longer than a body may
         machine, victim, family = chosen
         condemned = family.below(victim)
         fault = Fault(kind, time.monotonic(), machine=machine, pids=[one.pid for one in condemned])

@@ -92,7 +92,7 @@ class Monkey:
         if due.kind == COMMON and late > self.plan.kill_every and self.begun % 2:
             self.missed.append("too late")
             return
-        if due.kind not in KILLS:  # which look for work themselves
+        if due.kind != COMMON:  # which looks for work itself
             self.killer.wait_for_work()
         self._kinds[due.kind](due)
 

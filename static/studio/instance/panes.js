@@ -31,7 +31,9 @@
   async function show(row, hash = `s-${nameOf(row)}`) {
     const step = stepOf(row);
     wanted = step;
-    const query = table.dataset.query;
+    // Steps inside it that are rows of the page are not listed in the pane, too: each ID is there once.
+    const rowsOf = $(".kids[aria-expanded=true]", row) ? `rows=${step}` : "";
+    const query = `${table.dataset.query}${rowsOf}`;
     const headers = { "HX-Request": "true" };
     const answer = await fetch(`${table.dataset.panes}${step}/pane/?${query}`, { headers }).catch(() => null);
     const html = answer?.ok ? await answer.text().catch(() => "") : "";

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from engine.models import Instance, Step
 from studio.instance.live import InstanceView
@@ -103,3 +104,16 @@ def test_values_of_params_are_shown_without_secrets_and_markup(viewer: Client) -
     page = viewer.get(instance.get_absolute_url()).content.decode()
     assert '<span class="by">•••••• · &lt;b&gt;</span>' in page
     assert "gAAAAA" not in page
+
+
+def test_a_step_is_not_listed_in_a_pane_while_it_has_a_row(viewer: Client) -> None:
+    """The browser moves what the socket sends to where its ID is: to the pane, if that had the same one."""
+    parent, group = with_branches()
+    ids = re.findall(r'\bid="([^"]+)"', page_of(viewer, parent, f"?rows=1&step={group.seq}&open=1"))
+    assert sorted(ids) == sorted(set(ids))
+    pane = reverse("studio:pane", args=[parent.workflow, parent.id, group.seq])
+    listed, in_rows = (viewer.get(f"{pane}{given}").content.decode() for given in ("", "?rows=1"))
+    assert "data-inner" in listed.partition("Inside")[2]
+    assert "data-inner" not in in_rows.partition("Inside")[2]
+    assert "3 steps, each with a row of its own" in in_rows
+    assert f'hx-get="{pane}?rows=1&amp;steady=1"' in in_rows, "it must ask again for the same"
