@@ -43,9 +43,9 @@ def start_many(
     `at_once`: so many of its instances run at a time. The job pauses itself when `ask_after` are started or have
     failed, and after `stop_after` of those that it started have failed; `resume` goes on.
 
-    Returns the job. Raises BulkJobExistsError for an id in use, LimitError for too many items, what `start` of a
-    workflow raises for the first item that is not valid, and InstanceExistsError for two with one id; then nothing is
-    written.
+    Returns the job. Raises BulkJobExistsError for an id in use, LimitError for more than 10,000 items or 64 MiB of
+    params, what `start` of a workflow raises for the first item that is not valid, and InstanceExistsError for two
+    with one id; then nothing is written.
     """
     between_steps.refuse("start_many")
     speed, cause = pace.checked(at_once, ask_after, stop_after), audit.Cause.of(by, reason)

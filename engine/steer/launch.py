@@ -163,7 +163,7 @@ def checked_items(workflow: Workflow[P, Any], items: Iterable[StartItem[P]]) -> 
     Raises what `start` raises for the first that is not valid, or InstanceExistsError for the second of two with one
     id. A note on the error, which a traceback shows, says which item it is.
     """
-    clock, found = ClockReading(), dict[str, New]()
+    clock, found, size = ClockReading(), dict[str, New](), 0
     with Argument("items"):
         for item in _bounded(items):
             try:
@@ -174,6 +174,8 @@ def checked_items(workflow: Workflow[P, Any], items: Iterable[StartItem[P]]) -> 
                 error.add_note(f"items[{len(found)}]")
                 raise
             found[new.id] = new
+            size += len(new.params)
+            _check_size(size)
     return [*found.values()]
 
 
@@ -222,13 +224,16 @@ def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
         yield item
 
 
-def insert(workflow: Workflow[Any, Any], batch: Sequence[New], cause: audit.Cause) -> list[Instance]:
-    """Write and return the instances whose ids are free."""
-    size = sum(len(new.params) for new in batch)
+def _check_size(size: int) -> None:
     if size > MAX_BATCH_BYTES:
         raise LimitError(
             "size of all params", size, MAX_BATCH_BYTES, unit="characters", advice="Split the batch."
         )
+
+
+def insert(workflow: Workflow[Any, Any], batch: Sequence[New], cause: audit.Cause) -> list[Instance]:
+    """Write and return the instances whose ids are free."""
+    _check_size(sum(len(new.params) for new in batch))
     rows = _execute(workflow, batch, cause)
     return [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
 

@@ -10,7 +10,7 @@ from typing import Any
 from engine.declare.registry import Workflow
 from engine.steer import launch
 from studio.forms.pace import pace_of
-from studio.forms.tokens import token_of
+from studio.forms.tokens import tag_of, token_of
 from studio.workflows.many_lines import Line, Lines, Refused, read_lines
 
 MOST = launch.MAX_BATCH
@@ -48,7 +48,7 @@ class ManyForm:
     @property
     def tag(self) -> str:
         """The tag of all that this form starts."""
-        return f"many-{self.token[-12:]}"
+        return tag_of(self.token)
 
     def items(self, lines: Sequence[Line]) -> list[Any]:
         """Return the lines as they are started. The same form and line always give the same id."""

@@ -123,6 +123,13 @@ def test_there_is_a_limit(order: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not BulkJob.objects.exists()
 
 
+def test_all_params_together_have_a_limit(order: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "MAX_BATCH_BYTES", 30)
+    with pytest.raises(LimitError, match="size of all params"):
+        bulk.start_many(order, numbered(1, 2))
+    assert not BulkJob.objects.exists()
+
+
 def test_so_many_run_at_a_time(order: Any) -> None:
     job = bulk.start_many(order, numbered(1, 2, 3), at_once=2)
     assert in_a_batch(job) == Batch(is_last=False)

@@ -80,6 +80,10 @@ class TestStarting:
         assert Audit.objects.filter(verb="start", workflow="process-order").count() == 2
         listed = operator.get(where).content.decode()
         assert all(one.get_absolute_url() in listed for one in found)
+        search = re.search(r'href="([^"]*)">2 that it starts</a>', listed)
+        assert search is not None
+        in_list = operator.get(search[1]).content.decode()
+        assert all(one.get_absolute_url() in in_list for one in found)
 
     def test_lines_without_an_id_also_start_once(self, operator: Client) -> None:
         sent, _ = preview(operator, f"customer,items\nAna,{ITEMS}\nAna,{ITEMS}")
