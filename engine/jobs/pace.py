@@ -36,7 +36,8 @@ _LATEST = f"""
 """  # noqa: S608 - a constant of ours
 _UNDER_WAY = f"""
     SELECT count(*) FROM ({_LATEST}) AS latest JOIN engine_instance i ON i.key = latest.instance_key
-    WHERE i.status IN ('queued', 'running') OR i.status = 'waiting' AND i.waiting_for = 'retry'
+    WHERE i.status = 'running' OR i.status = 'waiting' AND i.waiting_for = 'retry'
+       OR i.status = 'queued' AND (i.starts_at IS NULL OR i.starts_at <= clock_timestamp())
 """  # noqa: S608
 # An instance whose rollback was retried ends as errored, too, when the rollback has succeeded.
 _HAS_FAILED = """

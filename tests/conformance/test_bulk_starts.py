@@ -140,6 +140,14 @@ def test_so_many_run_at_a_time(order: Any) -> None:
     wait_until(lambda: statuses() == ["complete"] * 3)
 
 
+def test_those_that_start_later_hold_up_nothing(order: Any) -> None:
+    later = database_time() + timedelta(hours=2)
+    items: list[Any] = [{"params": {"number": n}, "at": later} for n in range(3)]
+    job = bulk.start_many(order, [*items, *numbered(4)], at_once=1)
+    assert [in_a_batch(job).is_idle for _ in range(4)] == [False] * 4
+    assert bulk.get(job.id).done == 4
+
+
 def test_it_pauses_when_what_it_started_has_failed(order: Any) -> None:
     job = pausing(bulk.start_many(order, numbered(-1, 1, -2, 2), at_once=1, stop_after=2))
     assert (job.done, job.failed, job.left) == (1, 2, 1)
