@@ -28,6 +28,7 @@ async ([rules, place]) => {
 }
 """
 OF_COLOURS = ["color-contrast", "link-in-text-block"]
+SWAGGER = "#swagger-ui"  # what it draws is not ours
 # What a script draws after the page has loaded.
 DRAWN_LATER = {"/api/v1/docs": "#operations-Operations-read_me"}
 # Scripts hear of another theme at the next frame, and colors may take a while to follow: Swagger UI has transitions.
@@ -39,6 +40,13 @@ new Promise((done) => {
 }).then(() => {
   for (const one of document.getAnimations()) if (one instanceof CSSTransition) one.finish();
 })
+"""
+# What the socket sends goes to where its ID is.
+TWICE = """
+(drawn) => {
+  const ids = [...document.querySelectorAll("[id]")].filter((one) => !one.closest(drawn)).map(({ id }) => id);
+  return ids.filter((id, at) => ids.indexOf(id) < at).map((id) => `the ID ${id} is there twice`);
+}
 """
 # Menus cover the page, and each other.
 OPEN_ALL = "document.querySelectorAll('main details:not(.menu)').forEach((one) => { one.open = true })"
@@ -85,7 +93,10 @@ def empty_stack(migrated_home: Path) -> Iterator[LiveStack]:
 
 
 def faults(page: Page, addresses: Iterable[str]) -> dict[str, set[str]]:
-    """Return what axe finds at both widths and in both themes, by address; all details are open."""
+    """Return IDs that are there twice, and what axe finds at both widths and in both themes, by address.
+
+    All details are open.
+    """
     found = {}
     for address in addresses:
         with named(address):
@@ -94,7 +105,7 @@ def faults(page: Page, addresses: Iterable[str]) -> dict[str, set[str]]:
                 page.wait_for_selector(DRAWN_LATER[address])
             page.evaluate(OPEN_ALL)
             page.evaluate(AXE.read_text())
-            found[address] = seen_by_axe(page)
+            found[address] = seen_by_axe(page) | {*page.evaluate(TWICE, SWAGGER)}
     return {address: seen for address, seen in found.items() if seen}
 
 

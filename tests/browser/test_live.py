@@ -60,7 +60,7 @@ def test_a_dropped_socket_says_so_comes_back_and_catches_up(
     status(other, "paused")
     status(page, "waiting")
     line.mend()
-    expect(page.locator("#offline")).to_be_hidden(timeout=15_000)
+    expect(page.locator("#offline")).to_be_hidden()
     status(page, "paused")
     terminate(other, "only a test")
 
@@ -71,10 +71,10 @@ def test_retry_comes_back_at_once(signed_in: Page, complaints: Complaints) -> No
     page.goto("/instances/")
     live(page)
     line.cut()
-    expect(page.locator("#offline")).to_contain_text(re.compile("reconnecting in [3-9] s"), timeout=20_000)
+    expect(page.locator("#offline")).to_contain_text(re.compile(r"reconnecting in ([6-9]|1\d) s"))
     line.mend()
     page.get_by_role("button", name="Retry").click()
-    expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=2_000)
+    expect(page.locator("body")).to_have_attribute("data-live", "live", timeout=5_000)
     expect(page.locator("#offline")).to_be_hidden()
 
 
@@ -139,9 +139,7 @@ def test_a_page_whose_person_signed_out_elsewhere_says_so_and_leads_back(
     other.wait_for_url("**/sign-in/")
     with page.expect_response(lambda answer: "/live/" in answer.url and answer.status == 401):
         page.evaluate("document.querySelector('#reconcile').dispatchEvent(new CustomEvent('studio:tick'))")
-    expect(page.locator("#offline")).to_contain_text(
-        "You are signed out. Sign in again to continue.", timeout=15_000
-    )
+    expect(page.locator("#offline")).to_contain_text("You are signed out. Sign in again to continue.")
     choose(page, "Pause")
     page.wait_for_url(re.compile(r"/sign-in/\?next="))
     name, password = live_stack.account

@@ -135,7 +135,7 @@ def test_nothing_of_an_instance_is_kept(story: Callable[..., Any]) -> None:
         instance = handler.start()
         wait_for(instance, STORIES[story])
         wait_until(lambda: Instance.objects.filter(key=instance.key, owner=None).exists())
-        wait_until(lambda: all_gone(kept), seconds=5, what=f"the end of {kept}")
+        wait_until(lambda: all_gone(kept), what=f"the end of {kept}")
 
 
 @pytest.mark.parametrize("story", [lambdas, parked], ids=lambda story: story.__name__)
@@ -153,7 +153,7 @@ def test_steps_are_freed_without_a_collection(story: Callable[..., Any]) -> None
     try:
         with running_shift():
             wait_for(handler.start(), STORIES[story])
-            wait_until(lambda: loads[0]() is None, seconds=5, what="the end of what the steps refer to")
+            wait_until(lambda: loads[0]() is None, what="the end of what the steps refer to")
     finally:
         gc.enable()
 
@@ -168,7 +168,7 @@ def test_an_idle_thread_keeps_nothing_of_its_last_job() -> None:
     kept = weakref.ref(load)
     threads.submit(functools.partial(str, load))
     del load
-    wait_until(lambda: kept() is None, seconds=5)
+    wait_until(lambda: kept() is None)
     threads.stop()
 
 

@@ -254,7 +254,7 @@ def send(pid: int, sign: signal.Signals) -> None:
 def kill(pid: int) -> None:
     """Kill a process and wait until it is gone."""
     send(pid, signal.SIGKILL)
-    wait_until(lambda: not is_alive(pid), seconds=5, what="the end of a killed process")
+    wait_until(lambda: not is_alive(pid), what="the end of a killed process")
 
 
 def attempts(instance: Instance, step: str) -> list[tuple[int, str]]:
