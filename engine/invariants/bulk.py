@@ -33,4 +33,14 @@ INVARIANTS = (
         WHERE {_RECENT} AND job.finished_at IS NOT NULL
         """,
     ),
+    Invariant(
+        "I20",
+        "bulk-items-have-their-instances",
+        "An item that was done, or that is of a job that does something to instances, names its instance.",
+        """
+        SELECT 0::bigint, format('%%s of %%s', item.position, job.id)
+        FROM engine_bulk_job job JOIN engine_bulk_item item ON item.job_id = job.key
+        WHERE item.instance_key IS NULL AND (item.outcome = 'done' OR job.action <> 'start')
+        """,
+    ),
 )

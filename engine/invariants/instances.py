@@ -29,7 +29,7 @@ TIMES = {
     "engine_workflow_count_delta": ("0", ("at",)),
     "engine_workflow_span": ("0", ("at",)),
     "engine_bulk_job": ("0", ("aborted_at", "created_at", "finished_at", "paused_at")),
-    "engine_bulk_item": ("instance_key", ("at",)),
+    "engine_bulk_item": ("coalesce(instance_key, 0)", ("at",)),
     "engine_code": ("0", ("first_seen_at", "last_seen_at")),
     "engine_worker": ("0", ("drained_at", "seen_at", "started_at")),
     "engine_workflow_pause": ("0", ("paused_at",)),

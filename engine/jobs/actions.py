@@ -27,6 +27,8 @@ class BulkAction(StrEnum):
     """From the start. With the argument `keys="same"`, with the same idempotency keys."""
 
 
+START = "start"
+"""What a job does that starts instances (`engine.jobs.starting`): there is nothing yet to which it could apply."""
 ROLLED_BACK = "rolled_back"
 
 

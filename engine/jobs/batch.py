@@ -18,7 +18,8 @@ from django.db import OperationalError, connection, transaction
 from django.db.models import F
 
 from engine.jobs import pace, writing
-from engine.jobs.actions import REFUSAL, perform
+from engine.jobs.actions import REFUSAL, START, perform
+from engine.jobs.new_items import start_items
 from engine.jobs.reasons import LOCKED, NOT_FOUND, SKIPS, STALE
 from engine.models import BulkItem, BulkJob, Instance
 from engine.steer import audit
@@ -93,7 +94,7 @@ def run(job: int) -> Batch:
         cursor.execute(_PATIENCE)
         cursor.execute(_NEXT, [job, size])
         items = [_Open(*found) for found in cursor.fetchall()]
-    results = list(_results(row, sorted(items, key=lambda one: one.key)))
+    results = list(_started(row, items) if row.action == START else _results(row, items))
     _record(row, results)
     _try_later(row, {one.position for one in items} - {one.position for one in results})
     found = _finish(row, is_idle=not size)
@@ -113,8 +114,13 @@ def _pauses_itself(before: BulkJob) -> bool:
     return bool(why)
 
 
-def _results(job: BulkJob, items: Sequence[_Open]) -> Iterator[_Result]:
+def _started(job: BulkJob, items: Sequence[_Open]) -> Iterator[_Result]:
+    return (_Result(*told) for told in start_items(job, [one.position for one in items]))
+
+
+def _results(job: BulkJob, found: Sequence[_Open]) -> Iterator[_Result]:
     """Do the items, in the order of their keys. Yield nothing for those that others hold."""
+    items = sorted(found, key=lambda one: one.key)
     keys = [one.key for one in items]
     with connection.cursor() as cursor:
         cursor.execute(_LOCK.replace("[refusal]", REFUSAL[job.action]), [keys])

@@ -1,8 +1,8 @@
 """How fast a bulk job goes, and when it pauses itself so that somebody looks.
 
-What is retried may fail again. Before each batch, the job looks again at the latest instances that it let go on: one
-that has failed again counts as failed, and those that still run hold others back. It looks at so many at most, so that
-a batch of a large job costs as much as one of a small job.
+What is retried or started may fail. Before each batch, the job looks again at the latest instances that it let go on
+or has started: one that has failed counts as failed, and those that still run hold others back. It looks at so many at
+most, so that a batch of a large job costs as much as one of a small job.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from django.db import connection
 from django.db.models import F
 
-from engine.jobs.actions import BulkAction
-from engine.jobs.reasons import FAILED_AGAIN
+from engine.jobs.actions import START, BulkAction
+from engine.jobs.reasons import FAILED_AGAIN, HAS_FAILED
 from engine.models import Audit, BulkItem, BulkJob, Instance
 from engine.steer.clock import database_time
 from engine.values.argument import Argument
@@ -27,8 +27,8 @@ MOST = 1_000_000  # of what is counted
 MOST_AT_ONCE = 500
 LATEST = MOST_AT_ONCE  # items that are looked at again
 
-# What goes on by these may fail again.
-GO_ON = (BulkAction.RETRY, BulkAction.RESUME, BulkAction.RESTART)
+# What goes on, or begins, by these may fail.
+GO_ON = (BulkAction.RETRY, BulkAction.RESUME, BulkAction.RESTART, START)
 
 _LATEST = f"""
     SELECT position, instance_key FROM engine_bulk_item
@@ -36,7 +36,8 @@ _LATEST = f"""
 """  # noqa: S608 - a constant of ours
 _UNDER_WAY = f"""
     SELECT count(*) FROM ({_LATEST}) AS latest JOIN engine_instance i ON i.key = latest.instance_key
-    WHERE i.status IN ('queued', 'running') OR i.status = 'waiting' AND i.waiting_for = 'retry'
+    WHERE i.status = 'running' OR i.status = 'waiting' AND i.waiting_for = 'retry'
+       OR i.status = 'queued' AND (i.starts_at IS NULL OR i.starts_at <= clock_timestamp())
 """  # noqa: S608
 # An instance whose rollback was retried ends as errored, too, when the rollback has succeeded.
 _HAS_FAILED = """
@@ -49,7 +50,7 @@ _HAS_FAILED = """
 # With its generation of now, so that the job can retry it.
 _FAILED_AGAIN = f"""
     UPDATE engine_bulk_item item
-    SET outcome = 'failed', code = '{FAILED_AGAIN}', generation = i.generation, at = %(now)s
+    SET outcome = 'failed', code = %(code)s, generation = i.generation, at = %(now)s
     FROM ({_LATEST}) AS latest JOIN engine_instance i ON i.key = latest.instance_key
     WHERE item.job_id = %(job)s AND item.position = latest.position AND item.outcome = 'done'
       AND {_HAS_FAILED}
@@ -100,8 +101,14 @@ def count_failed_again(job: BulkJob) -> None:
     """Count those of the latest instances as failed that were let go on, and have failed again."""
     if job.action not in GO_ON:
         return
+    values: dict[str, Any] = {
+        "job": job.key,
+        "now": database_time(),
+        "since": job.created_at,
+        "code": HAS_FAILED if job.action == START else FAILED_AGAIN,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_FAILED_AGAIN, {"job": job.key, "now": database_time(), "since": job.created_at})
+        cursor.execute(_FAILED_AGAIN, values)
         count = cursor.rowcount
     if count:
         BulkJob.objects.filter(key=job.key).update(done=F("done") - count, failed=F("failed") + count)

@@ -17,6 +17,7 @@ from engine.values.errors import (
 )
 
 NOT_FOUND, STALE, LOCKED, FAILED_AGAIN = "not_found", "stale", "locked", "failed_again"
+ID_IN_USE, UNKNOWN_WORKFLOW, HAS_FAILED = "id_in_use", "unknown_workflow", "has_failed"
 
 REASONS: Mapping[str, str] = {
     "finished": "It has ended.",
@@ -30,6 +31,9 @@ REASONS: Mapping[str, str] = {
     NOT_FOUND: "It was deleted.",
     STALE: "It was restarted after the job was started.",
     FAILED_AGAIN: "It went on and has failed again.",
+    ID_IN_USE: "An instance with this id was there already.",
+    UNKNOWN_WORKFLOW: "The worker's code has no such workflow. Retry the failed ones with the code that has.",
+    HAS_FAILED: "It was started and has failed.",
     LOCKED: "Another transaction held it for more than a minute. Retry the failed ones.",
 }
 

@@ -13,7 +13,8 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from engine.jobs import pace, writing
-from engine.jobs.actions import REFUSAL, BulkAction, checked
+from engine.jobs.actions import REFUSAL, checked
+from engine.jobs.actions import START as START_NEW
 from engine.jobs.reading import BulkStatus, Job, get, job_of
 from engine.jobs.selection import Selection, check_size, selected
 from engine.jobs.workflow import BulkParams, bulk
@@ -85,11 +86,11 @@ def start(
         name = new_instance_id() if id is None else check_instance_id(id)
     found = selected(query, instances, workflows)
     with transaction.atomic():
-        row = _insert(name, chosen, arguments | speed.arguments(), found.text, cause)
+        row = insert(name, chosen, arguments | speed.arguments(), found.text, cause)
         _freeze(row, found)
         if resume_workflows:
             _resume_workflows(row, by, reason)
-        _begin(row, cause)
+        begin(row, cause)
         note(START, row, cause, after=BulkStatus.RUNNING)
         return get(row.id)
 
@@ -121,7 +122,8 @@ def abort(id: str, *, by: object = None, reason: str = "") -> Job:
 def retry_failed(id: str, *, by: object = None, reason: str = "") -> Job:
     """Do the failed items again. Their instances must not have been restarted since the job was started.
 
-    Does nothing if none has failed, or the job was aborted. Returns the job. Raises BulkJobNotFoundError.
+    A job that starts instances starts those that it could not start; what it has started and has failed is retried by
+    another job. Does nothing if there is none, or the job was aborted. Returns the job. Raises BulkJobNotFoundError.
     """
     return _change(id, RETRY_FAILED, _retry_failed, audit.Cause.of(by, reason))
 
@@ -171,6 +173,8 @@ def _retry_failed(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
     if not row.failed or status == BulkStatus.ABORTED:
         return False
     items = BulkItem.objects.filter(job_id=row.key, outcome="failed")
+    if row.action == START_NEW and not (items := items.exclude(new=None)).exists():
+        return False
     count = items.update(outcome="open", code="", message="", at=None, tries=0)
     write(row, failed=F("failed") - count, finished_at=None)
     if status in (BulkStatus.COMPLETE, BulkStatus.ERRORED):
@@ -178,9 +182,7 @@ def _retry_failed(row: BulkJob, status: BulkStatus, cause: audit.Cause) -> bool:
     return True
 
 
-def _insert(
-    id: str, action: BulkAction, arguments: dict[str, Any], query: str, cause: audit.Cause
-) -> BulkJob:
+def insert(id: str, action: str, arguments: dict[str, Any], query: str, cause: audit.Cause) -> BulkJob:
     """Insert the job. Waits for a transaction that has inserted the same id. Raises BulkJobExistsError."""
     try:
         with transaction.atomic():
@@ -199,7 +201,8 @@ def _insert(
         raise
 
 
-def _begin(row: BulkJob, cause: audit.Cause) -> None:
+def begin(row: BulkJob, cause: audit.Cause) -> None:
+    """Start the instance that works on the job. Raises BulkJobExistsError."""
     try:
         bulk.start(BulkParams(job=row.key), id=row.id, by=cause.actor or None)
     except InstanceExistsError:  # of a job whose own row is deleted already

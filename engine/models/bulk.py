@@ -1,4 +1,4 @@
-"""Bulk jobs: what was asked for, and each instance that it was asked for."""
+"""Bulk jobs: what was asked for, and each instance that it was asked for or that it is to start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from engine.models.fields import JsonField, times
+from engine.models.fields import JsonField, JsonText, times
 
 OUTCOMES = ["open", "done", "skipped", "failed"]
 
@@ -18,7 +18,7 @@ class BulkJob(models.Model):
     id = models.CharField(max_length=100)
     """Its id."""
     action = models.CharField(max_length=16)
-    """What it does to each instance: retry, pause, resume, terminate or restart."""
+    """What it does to each instance: retry, pause, resume, terminate, restart or start."""
     arguments = JsonField()
     """How: `rollback` of terminate, `keys` of restart, and the `pace`."""
     query = models.TextField(default="", db_default="", blank=True)
@@ -72,13 +72,16 @@ class BulkItem(models.Model):
     )
     position = models.IntegerField()
     """Its number, in the order in which the instances were started."""
-    instance_key = models.BigIntegerField()
+    instance_key = models.BigIntegerField(null=True)
+    """NULL until it is started, in a job that starts instances."""
     workflow = models.CharField(max_length=64)
     """The name of the workflow."""
     instance_id = models.CharField(max_length=100)
     """The id of the instance."""
     generation = models.IntegerField()
     """Its generation when the job was started, or when it had failed again. The job leaves later ones alone."""
+    new = JsonText(null=True)
+    """What is to be started, ready to be written; NULL once it is, and for instances that there were."""
     outcome = models.CharField(max_length=8, default="open", db_default="open")
     """open, done, skipped or failed."""
     code = models.CharField(max_length=64, default="", db_default="", blank=True)

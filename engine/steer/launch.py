@@ -39,8 +39,8 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True, slots=True)
-class _New:
-    """A checked instance, ready to be written."""
+class New:
+    """A checked instance, ready to be written. `params` are as they are stored."""
 
     id: str
     params: str
@@ -71,7 +71,7 @@ def start(
     """
     between_steps.refuse("start")
     new = _checked(workflow, params, id, tags, retention, at)
-    created = _insert(workflow, [new], audit.Cause.of(by, reason))
+    created = insert(workflow, [new], audit.Cause.of(by, reason))
     if not created:
         raise InstanceExistsError(workflow.name, new.id)
     return created[0]
@@ -94,7 +94,7 @@ def get_or_start(
     """
     between_steps.refuse("get_or_start")
     new, cause = _checked(workflow, params, id, tags, at=at), audit.Cause.of(by, reason)
-    created = _insert(workflow, [new], cause)
+    created = insert(workflow, [new], cause)
     return (created[0], True) if created else (get(workflow, new.id), False)
 
 
@@ -119,7 +119,7 @@ def start_many(
     """
     between_steps.refuse("start_many")
     cause, errors = audit.Cause.of(by, reason), list[StartError]()
-    accepted: dict[int, _New] = {}
+    accepted: dict[int, New] = {}
     clock = ClockReading()
     with Argument("items"):
         for index, item in enumerate(_bounded(items)):
@@ -130,7 +130,7 @@ def start_many(
     # Of two items with the same id, the first wins; for the second the id is in use, as it would be in two calls.
     first_by_id = {new.id: new for new in reversed(accepted.values())}
     with Argument("items"):
-        created = {row.id: row for row in _insert(workflow, list(first_by_id.values()), cause)}
+        created = {row.id: row for row in insert(workflow, list(first_by_id.values()), cause)}
     for index, new in accepted.items():
         if first_by_id[new.id] is not new or new.id not in created:
             errors.append(_error(index, new.id, InstanceExistsError(workflow.name, new.id)))
@@ -157,6 +157,28 @@ def check_many(workflow: Workflow[P, Any], items: Sequence[StartItem[P]]) -> lis
     return sorted(errors, key=lambda error: error["index"])
 
 
+def checked_items(workflow: Workflow[P, Any], items: Iterable[StartItem[P]]) -> list[New]:
+    """Return up to 10,000 items, ready to be written.
+
+    Raises what `start` raises for the first that is not valid, or InstanceExistsError for the second of two with one
+    id. A note on the error, which a traceback shows, says which item it is.
+    """
+    clock, found, size = ClockReading(), dict[str, New](), 0
+    with Argument("items"):
+        for item in _bounded(items):
+            try:
+                new = _checked_item(workflow, item, clock)
+                if new.id in found:
+                    raise InstanceExistsError(workflow.name, new.id)
+            except RepriseError as error:
+                error.add_note(f"items[{len(found)}]")
+                raise
+            found[new.id] = new
+            size += len(new.params)
+            _check_size(size)
+    return [*found.values()]
+
+
 def _checked(
     workflow: Workflow[Any, Any],
     params: object,
@@ -165,7 +187,7 @@ def _checked(
     retention: Mapping[str, Any] | None = None,
     at: object = None,
     clock: ClockReading | None = None,
-) -> _New:
+) -> New:
     with Argument("id"):
         chosen = new_instance_id() if id is None else check_instance_id(id)
     with Argument("retention"):
@@ -175,10 +197,10 @@ def _checked(
     with Argument("params"):
         text = validate_params(workflow, params)
     with Argument("tags"):
-        return _New(chosen, text, check_tags(tags), own, moment)
+        return New(chosen, text, check_tags(tags), own, moment)
 
 
-def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any], clock: ClockReading) -> _New:
+def _checked_item(workflow: Workflow[Any, Any], item: StartItem[Any], clock: ClockReading) -> New:
     unknown = set(item) - {"params", "id", "tags", "retention", "at"} if isinstance(item, Mapping) else {"?"}
     if unknown:
         rule = "An item is a dict with params, id, tags, retention and at, all optional."
@@ -202,19 +224,22 @@ def _bounded(items: Iterable[StartItem[Any]]) -> Iterable[StartItem[Any]]:
         yield item
 
 
-def _insert(workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause) -> list[Instance]:
-    """Write and return the instances whose ids are free."""
-    size = sum(len(new.params) for new in batch)
+def _check_size(size: int) -> None:
     if size > MAX_BATCH_BYTES:
         raise LimitError(
             "size of all params", size, MAX_BATCH_BYTES, unit="characters", advice="Split the batch."
         )
+
+
+def insert(workflow: Workflow[Any, Any], batch: Sequence[New], cause: audit.Cause) -> list[Instance]:
+    """Write and return the instances whose ids are free."""
+    _check_size(sum(len(new.params) for new in batch))
     rows = _execute(workflow, batch, cause)
     return [_instance(workflow, new, cause, rows[new.id]) for new in batch if new.id in rows]
 
 
 def _execute(
-    workflow: Workflow[Any, Any], batch: Sequence[_New], cause: audit.Cause
+    workflow: Workflow[Any, Any], batch: Sequence[New], cause: audit.Cause
 ) -> dict[str, tuple[Any, ...]]:
     values: dict[str, Any] = {
         "workflow": workflow.name,
@@ -235,9 +260,7 @@ def _execute(
         return {row[0]: row[1:] for row in cursor.fetchall()}
 
 
-def _instance(
-    workflow: Workflow[Any, Any], new: _New, cause: audit.Cause, written: Sequence[Any]
-) -> Instance:
+def _instance(workflow: Workflow[Any, Any], new: New, cause: audit.Cause, written: Sequence[Any]) -> Instance:
     """Build the written instance without reading it again; all other fields have the model's defaults."""
     key, wake_at, deadline_at, created_at, starts_at = written
     instance = Instance(

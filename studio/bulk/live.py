@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -12,9 +13,10 @@ from engine.bulk import BulkStatus
 from studio.access.permissions import Verb, allowed, sees_all
 from studio.bulk import queries
 from studio.bulk.address import OUTCOMES, JobAddress, list_address
-from studio.bulk.queries import JobRow
+from studio.bulk.queries import ItemRow, JobRow
 from studio.bulk.wording import DEEDS
 from studio.display.rendering import render_to_string
+from studio.forms.tokens import tag_of
 from studio.frame.addresses import cursor, keys
 from studio.frame.live_view import LiveView
 from studio.frame.pieces import Drawing, Piece, more_piece
@@ -75,6 +77,7 @@ def draw_job(asked: JobAddress, row: JobRow, user: Any) -> Drawing:
         "job": row.job,
         "asked": asked,
         "items": items,
+        "search": _search(row, items),
         "kinds": _kinds(asked, row),
         "older": asked.url(after=older) if older else "",
         "first": asked.url() if asked.after else "",
@@ -86,6 +89,13 @@ def draw_job(asked: JobAddress, row: JobRow, user: Any) -> Drawing:
         f"bulk-{name}": Piece(render_to_string(f"studio/bulk/pieces/{name}.html", context)) for name in PIECES
     }
     return Drawing(pieces, is_personal=not sees_all(user), say=f"This job is now {row.job.status}")
+
+
+def _search(row: JobRow, items: Sequence[ItemRow]) -> str:
+    """Return the search that finds the instances of the job; empty if there is none."""
+    tag = tag_of(row.job.id)
+    is_tagged = row.starts and any(one.row is not None and tag in one.row.instance.tags for one in items)
+    return f"tag:{tag}" if is_tagged else row.job.query
 
 
 def _kinds(asked: JobAddress, row: JobRow) -> list[tuple[str, int, str, bool]]:

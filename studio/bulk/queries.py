@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef, QuerySet
 
 from engine.bulk import BulkStatus, Job
+from engine.jobs.actions import START
 from engine.jobs.reading import job_of
 from engine.jobs.reasons import in_words
 from engine.jobs.workflow import NAME
@@ -40,6 +41,16 @@ class JobRow:
         return (
             f"{self.job.action.capitalize()} {self.job.total:,} instance{'' if self.job.total == 1 else 's'}"
         )
+
+    @property
+    def starts(self) -> bool:
+        """Whether it starts its instances."""
+        return self.job.action == START
+
+    @property
+    def may_retry(self) -> bool:
+        """Whether what failed can be done again by it. What it has started and has failed is retried by other means."""
+        return self.job.failed > 0 and not self.starts and self.job.status != BulkStatus.ABORTED
 
     @property
     def is_open(self) -> bool:
@@ -147,9 +158,11 @@ def items_page(key: int, outcome: str, after: int) -> tuple[list[ItemRow], str]:
         rows = rows.filter(outcome=outcome)
     found = list(rows.order_by("position")[: PAGE + 1])
     shown = found[:PAGE]
-    instances = rows_by_key([item.instance_key for item in shown])
+    instances = rows_by_key([item.instance_key for item in shown if item.instance_key is not None])
     by_key = {row.instance.key: row for row in rows_of(instances)}
-    items = [ItemRow(one, one.message or in_words(one.code), by_key.get(one.instance_key)) for one in shown]
+    items = [
+        ItemRow(one, one.message or in_words(one.code), by_key.get(one.instance_key or 0)) for one in shown
+    ]
     return items, str(shown[-1].position) if len(found) > PAGE else ""
 
 

@@ -8,13 +8,8 @@ from typing import Any, Self
 from django.http import QueryDict
 
 from engine.steer.audit import MAX_REASON
+from studio.forms.pace import PACES, pace_of
 from studio.forms.tokens import new_token, token_of
-
-PACES: dict[str, dict[str, int]] = {
-    "all": {},
-    "ten": {"at_once": 10},
-    "ask": {"ask_after": 1},
-}  # the first if not said
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +38,7 @@ class StartForm:
             reason=given.get("reason", "").replace("\0", "").strip()[:MAX_REASON],
             typed=given.get("number", "").strip()[:20],
             said=int(said) if said.isascii() and said.isdecimal() and len(said) < 10 else 0,
-            pace=pace if (pace := given.get("pace", "")) in PACES else "all",
+            pace=pace_of(given),
             resumes=bool(given.get("resume")),
         )
 

@@ -12,6 +12,11 @@ def new_token() -> str:
     return new_instance_id()
 
 
+def tag_of(token: str) -> str:
+    """Return the tag of all that a form starts."""
+    return f"many-{token[-12:]}"
+
+
 def token_of(text: str) -> str:
     """Return the token of a submitted form, or a new one if it is invalid."""
     try:

@@ -1,22 +1,21 @@
-"""Start many instances from CSV or JSON lines: all in one transaction, after a preview."""
+"""Start many instances from CSV or JSON lines: as a bulk job, after a preview."""
 
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
+from engine import bulk
 from engine.declare.registry import Workflow
 from engine.declare.registry import workflows as registry
-from engine.models import Instance
-from engine.steer import launch
-from engine.steer.audit import shortened
-from engine.values.errors import RepriseError
+from engine.models import BulkJob
+from engine.values.errors import BulkJobExistsError, RepriseError
 from engine.values.serialization.secret_schema import holds_secrets
 from studio.access.permissions import Verb, allowed
 from studio.forms.document import dump
+from studio.forms.pace import PACES
 from studio.forms.tokens import new_token
 from studio.frame.addresses import ignored
 from studio.frame.guard import guard
@@ -37,8 +36,8 @@ def start_many(request: HttpRequest, name: str) -> HttpResponse:
     if request.method != "POST" or has_secrets:
         return _page(request, workflow, ManyForm("", new_token()), None, has_secrets=has_secrets)
     form = ManyForm.of(request.POST.dict())
-    if request.POST.get("op") == "start" and (before := _started_before(workflow, form, request.user)):
-        return before
+    if request.POST.get("op") == "start" and BulkJob.objects.filter(id=form.token).exists():
+        return _job(form)  # the form was sent before
     found = look(workflow, form)
     if request.POST.get("op") != "start" or not form.is_seen or not found.good:
         return _page(request, workflow, form, found)
@@ -46,27 +45,21 @@ def start_many(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _start(request: HttpRequest, workflow: Workflow[Any, Any], form: ManyForm, found: Lines) -> HttpResponse:
+    pace: dict[str, Any] = {**PACES[form.pace]}
     try:
-        done = launch.start_many(workflow, form.items(found.good), by=request.user)
+        job = bulk.start_many(workflow, form.items(found.good), id=form.token, by=request.user, **pace)
+    except BulkJobExistsError:  # by the other click of two
+        return _job(form)
     except RepriseError as error:
         return _page(request, workflow, form, Lines(problem=str(error)))
-    if not done.created and (before := _started_before(workflow, form, request.user)):
-        return before  # by the other click of two
-    refused = len(found.refused) + len(done.errors)
+    refused = len(found.refused)
     rest = f" {refused:,} {'lines were' if refused > 1 else 'line was'} refused." if refused else ""
-    note(request, f"Started {len(done.created):,}.{rest}")
-    return HttpResponseRedirect(_list(workflow, form))
+    note(request, f"This job starts {job.total:,} instance{'s' * (job.total != 1)}.{rest}")
+    return _job(form)
 
 
-def _started_before(workflow: Workflow[Any, Any], form: ManyForm, user: Any) -> HttpResponse | None:
-    """Return the list of what this form has started, if it was sent before."""
-    mine = Instance.objects.filter(started_by=shortened(user.get_username()), workflow=workflow.name)
-    newest = mine.order_by("-key").values_list("tags", flat=True)[:1_000]
-    return HttpResponseRedirect(_list(workflow, form)) if any(form.tag in tags for tags in newest) else None
-
-
-def _list(workflow: Workflow[Any, Any], form: ManyForm) -> str:
-    return f"{reverse('studio:instances')}?{urlencode({'query': f'workflow:{workflow.name} tag:{form.tag}'})}"
+def _job(form: ManyForm) -> HttpResponse:
+    return HttpResponseRedirect(reverse("studio:bulk-job", args=[form.token]))
 
 
 def _page(

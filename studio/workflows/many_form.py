@@ -9,7 +9,8 @@ from typing import Any
 
 from engine.declare.registry import Workflow
 from engine.steer import launch
-from studio.forms.tokens import token_of
+from studio.forms.pace import pace_of
+from studio.forms.tokens import tag_of, token_of
 from studio.workflows.many_lines import Line, Lines, Refused, read_lines
 
 MOST = launch.MAX_BATCH
@@ -20,16 +21,20 @@ SHOWN_REFUSED = 50
 
 @dataclass(frozen=True, slots=True)
 class ManyForm:
-    """What was typed or read from a file in the browser. `seen` identifies the text of the preview."""
+    """What was typed or read from a file in the browser. `seen` identifies the text of the preview.
+
+    `token` is the id of the job: the form starts one.
+    """
 
     text: str
     token: str
     seen: str = ""
+    pace: str = "all"
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ManyForm:
         text = given.get("text", "").replace("\r\n", "\n").strip("\n")
-        return cls(text, token_of(given.get("token", "")), given.get("seen", ""))
+        return cls(text, token_of(given.get("token", "")), given.get("seen", ""), pace_of(given))
 
     @property
     def digest(self) -> str:
@@ -43,7 +48,7 @@ class ManyForm:
     @property
     def tag(self) -> str:
         """The tag of all that this form starts."""
-        return f"many-{self.token[-12:]}"
+        return tag_of(self.token)
 
     def items(self, lines: Sequence[Line]) -> list[Any]:
         """Return the lines as they are started. The same form and line always give the same id."""

@@ -222,6 +222,7 @@ def test_a_database_at_0010_is_upgraded_to_what_a_new_one_has_and_keeps_its_rows
         "start_later",
         "code",
         "charts",
+        "start_jobs",
     )
     assert [name.partition("_")[2] for (name,) in recorded] == [*names]
     upgraded = earlier.schema()

@@ -35,6 +35,7 @@ ENGINE = (
     "0015_start_later",
     "0016_code",
     "0017_charts",
+    "0018_start_jobs",
 )
 START, LATEST = ENGINE[0], ENGINE[-1]
 ALL = ", ".join(f"engine.{one}" for one in ENGINE)

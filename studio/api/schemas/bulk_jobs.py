@@ -47,7 +47,9 @@ class BulkJob(Schema):
     """A bulk job and how far it is."""
 
     id: str
-    action: BulkAction
+    action: BulkAction | Literal["start"] = Field(
+        description="What it does to each instance. `start`: it starts them."
+    )
     arguments: dict[str, Any] = Field(description="`rollback` of terminate, `keys` of restart.")
     pace: BulkPace
     query: str = Field(description="The search that found the instances; empty if they were named.")

@@ -8,12 +8,14 @@ from html import unescape
 from typing import Any
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 from pydantic import BaseModel, SecretStr
 
 from engine import WorkflowStep, workflow
-from engine.models import Audit, Instance
+from engine.jobs import batch
+from engine.models import Audit, BulkJob, Instance
 from engine.values.identity import new_instance_id
 from tests.studio import factories
 
@@ -40,6 +42,16 @@ def preview(client: Client, text: str, where: str = MANY, **given: str) -> tuple
     return {**hidden, "text": kept, "op": "start"}, page_of(answer)
 
 
+def work(answer: Any, instances: int) -> str:
+    """Do what a worker does with the job to which the answer leads. Return the page of the job."""
+    where = answer.headers["Location"]
+    job = BulkJob.objects.get(id=where.strip("/").split("/")[-1])
+    with transaction.atomic():
+        assert batch.run(job.key).is_last
+    assert Instance.objects.of_users().count() == instances
+    return where
+
+
 def rules(page: str) -> dict[int, str]:
     """Return the refused lines of a preview."""
     found = re.findall(r'<td class="num">(\d+)</td><td>(.*?)</td></tr>', page, re.DOTALL)
@@ -60,43 +72,58 @@ class TestStarting:
         assert "2 to start" in page
         answers = [operator.post(MANY, sent) for _ in range(3)]
         assert {answer.status_code for answer in answers} == {302}
-        assert len({answer.headers["Location"] for answer in answers}) == 1
-        found = Instance.objects.order_by("id")
+        (where,) = {work(answers[0], instances=2), *(answer.headers["Location"] for answer in answers)}
+        found = Instance.objects.of_users().order_by("id")
         assert [(one.id, one.params["customer"]) for one in found] == [("o-1", "Ana"), ("o-2", "Bo")]
         assert found[0].params["items"] == [{"sku": "a-1", "quantity": 2}]
         assert {one.started_by for one in found} == {"oli"}
-        assert Audit.objects.filter(verb="start").count() == 2
-        listed = operator.get(answers[0].headers["Location"]).content.decode()
+        assert Audit.objects.filter(verb="start", workflow="process-order").count() == 2
+        listed = operator.get(where).content.decode()
         assert all(one.get_absolute_url() in listed for one in found)
+        search = re.search(r'href="([^"]*)">2 that it starts</a>', listed)
+        assert search is not None
+        in_list = operator.get(search[1]).content.decode()
+        assert all(one.get_absolute_url() in in_list for one in found)
 
     def test_lines_without_an_id_also_start_once(self, operator: Client) -> None:
         sent, _ = preview(operator, f"customer,items\nAna,{ITEMS}\nAna,{ITEMS}")
         for _ in range(2):
-            operator.post(MANY, sent)
-        assert Instance.objects.count() == 2
+            answer = operator.post(MANY, sent)
+        work(answer, instances=2)
 
     def test_json_lines_have_ids_times_and_tags(self, operator: Client) -> None:
         at = (timezone.now() + timedelta(hours=2)).replace(microsecond=0)
         line = f'{{"id": "t-1", "at": "{at.isoformat()}", "tags": ["eu"]}}'
         sent, page = preview(operator, f"{line}\n\n{{}}", "/workflows/tick/start/many/")
         assert "2 to start" in page
-        operator.post("/workflows/tick/start/many/", sent)
+        work(operator.post("/workflows/tick/start/many/", sent), instances=2)
         first = Instance.objects.get(id="t-1")
         assert (first.starts_at, first.tags[0]) == (at, "eu")
-        assert Instance.objects.count() == 2
 
     def test_bad_lines_are_left_out_and_the_others_start(self, operator: Client) -> None:
         sent, page = preview(operator, f"{CSV}\no-3,Cleo\no 4,Di,{ITEMS}")
         assert "Start 2" in page
         assert set(rules(page)) == {4, 5}
-        operator.post(MANY, sent)
-        assert Instance.objects.count() == 2
+        work(operator.post(MANY, sent), instances=2)
 
     def test_a_text_that_was_not_previewed_is_not_started(self, operator: Client) -> None:
         sent, _ = preview(operator, CSV)
         page = page_of(operator.post(MANY, sent | {"text": CSV.replace("Bo", "Eve")}))
         assert "The text has changed since the preview" in page
         assert not Instance.objects.exists()
+
+    def test_the_job_goes_at_the_chosen_pace_and_says_what_it_starts(self, operator: Client) -> None:
+        sent, page = preview(operator, CSV)
+        assert page.count('name="pace"') == 3
+        where = operator.post(MANY, sent | {"pace": "ten"}).headers["Location"]
+        (job,) = BulkJob.objects.all()
+        assert job.arguments["pace"] == {"at_once": 10, "ask_after": None, "stop_after": 5}
+        shown = " ".join(page_of(operator.get(where)).split())
+        assert "Start 2 instances" in shown
+        assert "This job starts 2 instances." in shown
+        assert "2 that it starts" in shown
+        assert shown.count("not started") == 2
+        assert "new ones" in page_of(operator.get("/bulk/"))
 
     def test_a_viewer_can_look_and_not_start(self, viewer: Client) -> None:
         assert '<fieldset class="fields" disabled>' in viewer.get(MANY).content.decode()
@@ -142,8 +169,8 @@ class TestLines:
     def test_a_quoted_newline_is_part_of_its_line_and_numbers_go_on_behind_it(self, operator: Client) -> None:
         sent, page = preview(operator, f'customer,items\n"A\nB",{ITEMS}\nshort')
         assert list(rules(page)) == [4]
-        operator.post(MANY, sent)
-        assert Instance.objects.get().params["customer"] == "A\nB"
+        work(operator.post(MANY, sent), instances=1)
+        assert Instance.objects.of_users().get().params["customer"] == "A\nB"
 
     @pytest.mark.parametrize("mark", [",", ";", "\t"])
     def test_the_delimiter_is_the_one_of_the_header_and_a_mark_of_its_encoding_is_skipped(
@@ -156,13 +183,13 @@ class TestLines:
     def test_a_formula_is_only_text(self, operator: Client) -> None:
         sent, page = preview(operator, f"customer,items\n=cmd|' /C calc'!A0<script>,{ITEMS}")
         assert "1 to start" in page
-        operator.post(MANY, sent)
-        assert Instance.objects.get().params["customer"] == "=cmd|' /C calc'!A0<script>"
+        work(operator.post(MANY, sent), instances=1)
+        assert Instance.objects.of_users().get().params["customer"] == "=cmd|' /C calc'!A0<script>"
 
     def test_an_empty_cell_is_left_out(self, operator: Client) -> None:
         sent, _ = preview(operator, f"id,customer,priority,items\n,Ana,,{ITEMS}")
-        operator.post(MANY, sent)
-        assert Instance.objects.get().params["priority"] == "normal"
+        work(operator.post(MANY, sent), instances=1)
+        assert Instance.objects.of_users().get().params["priority"] == "normal"
 
 
 class TestWholeTexts:
