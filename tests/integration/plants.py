@@ -980,3 +980,13 @@ def _item_that_is_missing() -> None:
 @plants("finished-bulk-jobs-have-nothing-open")
 def _item_that_is_left_open() -> None:
     item_of(job_of(finished_at=timezone.now()))
+
+
+@plants("bulk-items-have-their-instances")
+def _item_that_is_done_without_an_instance() -> None:
+    item_of(job_of(action="start", done=1), instance_key=None, outcome="done", at=NOW)
+
+
+@plants("bulk-items-have-their-instances")
+def _item_to_be_retried_without_an_instance() -> None:
+    item_of(job_of(), instance_key=None)
